@@ -1,6 +1,6 @@
 """What advice says: a row for each mechanism, epsilon and n, which is best, and what is needed.
 
-The picture of advice: a quantity against epsilon, a panel for each number of records.
+Its picture is of one quantity against epsilon, a panel for each number of records.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from dpmix.advising.population import BAND
 from dpmix.release.column_units import labelled
@@ -23,15 +22,21 @@ from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
 from dpmix.results.tabulated import Tabulated, frame_of_rows
 from dpmix.store.atomic import write_bytes
 from dpmix.store.frames import Frame
-from dpmix.store.html import COLOURS, INK, STYLES, captioned, drawings, picture
 
-__all__ = ["Advice", "DOUBTFUL", "Row", "SUFFIXES", "draw", "judged", "needed_of", "write"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Advice", "DOUBTFUL", "Row", "draw", "judged", "needed_of", "write"]
 
 DOUBTFUL = 0.5  # contraction below which the prior speaks
-_MOST_COLUMNS = 5
+_MOST_COLUMNS = 5  # of quantities, in a terminal
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
-
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_PANELS = 4  # at most
+_MOST_SAID = 6  # bests in a caption
 Key = tuple[float, int]
+
+# Rows, and the advice that they make
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class Advice(Tabulated):
         Wanted standard deviations.
     warnings : tuple of str
     quantity : str
-        What `dpmix.advising.advice` draws.
+        What `draw` shows against epsilon.
     unit : str
         Of the standard deviations; empty where none is stated.
     left_out : str
@@ -202,6 +207,15 @@ def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:
     return found + ([BAND] if rows and rows[0].band is not None else [])
 
 
+def _two_digits(n: int) -> str:
+    """Return a number of records with two digits, rounded up: more are not known."""
+    step = 10 ** max(0, len(str(n)) - 2)
+    return f"{-(-n // step) * step:,d}"
+
+
+# Which mechanism is best, and what a target needs
+
+
 def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
     """Return the rows with the best mechanism at each epsilon and n marked.
 
@@ -220,12 +234,6 @@ def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
         at = (row.epsilon, row.n)
         least[at] = min(loss(row), least.get(at, math.inf))
     return [replace(row, best=loss(row) <= least[row.epsilon, row.n]) for row in rows]
-
-
-def _two_digits(n: int) -> str:
-    """Return a number of records with two digits, rounded up: more are not known."""
-    step = 10 ** max(0, len(str(n)) - 2)
-    return f"{-(-n // step) * step:,d}"
 
 
 def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
@@ -282,14 +290,13 @@ def _reached(places: Sequence[float], values: Sequence[float], wanted: float, fa
     return float(math.exp(np.interp(-goal, -y, x)))
 
 
-SUFFIXES = (".html", ".htm", ".svg", ".png")
-_MARKS = ("o", "s", "^", "D", "v", "P")
-_PANELS = 4
-_MOST_SAID = 6
+# The picture
 
 
 def draw(advice: Advice) -> Figure:
     """Return the figure: logarithmic axes, a line a mechanism, a dashed line at what is wanted."""
+    from dpmix.store.html import COLOURS, INK, STYLES, drawings  # late: matplotlib takes its time
+
     sizes = sorted({row.n for row in advice.rows})
     if len(sizes) > _PANELS:
         sizes = [sizes[round(i * (len(sizes) - 1) / (_PANELS - 1))] for i in range(_PANELS)]
@@ -353,6 +360,8 @@ def write(advice: Advice, path: Path, *, force: bool) -> None:
     DataError
         When it cannot be written.
     """
+    from dpmix.store.html import captioned, picture  # as in `draw`
+
     figure, kind = draw(advice), path.suffix.lower().lstrip(".")
     if kind in ("svg", "png"):
         write_bytes(path, picture(figure, kind), force=force)

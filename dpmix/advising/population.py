@@ -1,8 +1,7 @@
-"""The public population that releases are judged by.
+"""What advice is asked for: a public population, and epsilons, numbers of records, mechanisms and a target.
 
-What advice is asked for: epsilons, numbers of records, mechanisms and a target, checked before anything.
-
-Nothing heavy is imported, so that a command refuses at once what makes no sense.
+All of it is checked before anything is computed; nothing heavy is imported for that, so that a command
+refuses at once what makes no sense.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpmix.errors import SpecError, UsageError
 from dpmix.spec.kinds import MECHANISMS
@@ -40,137 +38,20 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-_EQUAL, _MOST = 24, 300  # equal cells of the domain, more where noise is finer
-_TO_SCALE = 3.0
-_BY_QUANTILE = 32
-_BEYOND = 8  # cells beyond each bound
-_NEAREST, _REACH = 0.06, 2.0  # ends of the first and the last of them, as shares of the width
-_NARROWEST = 1e-6  # of the width: cells that are narrower are joined
-
-
-@dataclass(frozen=True)
-class Population:
-    """The distribution of a record.
-
-    Parameters
-    ----------
-    name : str
-        In words.
-    cdf : callable
-        Pr(Y <= y) before records are cut to the bounds.
-    pair : (lo, hi)
-        Public bounds.
-    beyond : float
-        Share of records beyond the bounds, which count as at the nearer one.
-    """
-
-    name: str
-    cdf: Callable[[Floats], Floats]
-    pair: tuple[float, float]
-    beyond: float
-
-    def below(self, y: Floats) -> Floats:
-        """Return Pr(Y < y), or <= within the bounds, of a record as it is cut to the bounds."""
-        lo, hi = self.pair
-        return np.where(y < lo, 0.0, np.where(y >= hi, 1.0, self.cdf(np.clip(y, lo, hi))))
-
-    def masses(self, edges: Floats) -> Floats:
-        """Return the shares of records in the cells between finite edges, (edges + 1,)."""
-        found: Floats = np.diff(self.below(edges), prepend=0.0, append=1.0)
-        return found
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Return quantiles within the bounds, by interpolation."""
-        lo, hi = self.pair
-        grid = np.unique(
-            np.concatenate([np.linspace(lo, hi, 4097), lo + (hi - lo) * np.geomspace(1e-6, 1, 2000)])
-        )
-        return np.asarray(np.interp(levels, self.cdf(grid), grid))
-
-    def moments(self) -> tuple[float, float]:
-        """Return mean and variance of a record as it is cut to the bounds."""
-        lo, hi = self.pair
-        edges = np.linspace(lo, hi, 20_001)[1:-1]
-        shares, middles = self.masses(edges), np.concatenate([[lo], edges, [hi]])
-        middles = 0.5 * (middles[1:] + middles[:-1])
-        mean = float(shares @ middles)
-        return mean, float(shares @ (middles - mean) ** 2)
-
-
-def population_of(section: Any, pair: tuple[float, float]) -> Population:
-    """Return the population of a spec's section ``advise.population``."""
-    lo, hi = pair
-    cdf: Callable[[Floats], Floats]
-    if section.kind == "beta":
-        name = f"Beta({section.a:g}, {section.b:g}) on [{lo:g}, {hi:g}]"
-        cdf = stats.beta(section.a, section.b, loc=lo, scale=hi - lo).cdf
-    elif section.kind == "normal":
-        name = f"N({section.mean:g}, {section.sd:g}^2)"
-        cdf = stats.norm(section.mean, section.sd).cdf
-    elif section.kind == "lognormal":
-        mu, sigma = section.logarithm
-        name = f"a lognormal with median {np.exp(mu):.4g} and sigma {sigma:.3g}"
-        cdf = stats.lognorm(sigma, scale=np.exp(mu)).cdf
-    else:
-        edges, weights = np.array(section.edges), np.array(section.weights)
-        steps = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
-        name = f"a public histogram of {len(weights)} pieces on [{edges[0]:g}, {edges[-1]:g}]"
-
-        def cdf(y: Floats) -> Floats:
-            return np.asarray(np.interp(y, edges, steps, left=0.0, right=1.0), dtype=np.float64)
-
-    inside = np.asarray(cdf(np.array([lo, hi])), dtype=np.float64)
-    return Population(name, cdf, pair, float(inside[0] + 1.0 - inside[1]))
-
-
-def prior_predictive(family: Any, pair: tuple[float, float]) -> Population:
-    """Return the prior predictive of a family within the bounds."""
-    low, high = np.asarray(family.predictive_cdf(np.array(pair)), dtype=np.float64)
-
-    def cdf(y: Floats) -> Floats:
-        return np.asarray(np.clip((family.predictive_cdf(y) - low) / (high - low), 0.0, 1.0))
-
-    return Population("the prior predictive within the bounds", cdf, pair, 0.0)
-
-
-def cells_of(population: Population, scale: float, *, bounded: bool) -> Floats:
-    """Return finite edges of fine cells of y: equal ones of the domain, and such of equal shares.
-
-    Parameters
-    ----------
-    population : Population
-    scale : float
-        Of the noise, in the units of the data; infinite where it has none of that kind.
-    bounded : bool
-        Whether the kernel is on the bounds alone; else there are cells beyond them too.
-    """
-    lo, hi = population.pair
-    width = hi - lo
-    equal = int(np.clip(np.ceil(_TO_SCALE * width / scale), _EQUAL, _MOST)) if scale > 0.0 else _MOST
-    inner = np.concatenate(
-        [
-            np.linspace(lo, hi, equal + 1),
-            population.quantiles(np.arange(1, _BY_QUANTILE) / _BY_QUANTILE),
-            lo + _NARROWEST * width * np.array([1.0]),
-            hi - _NARROWEST * width * np.array([1.0]),
-        ]
-    )
-    inner = np.unique(np.clip(inner, lo, hi))
-    kept = np.concatenate([[True], np.diff(inner) >= 0.5 * _NARROWEST * width])
-    inner = inner[kept]
-    if bounded:
-        return np.asarray(inner[(inner > lo) & (inner < hi)])
-    steps = width * np.geomspace(_NEAREST, _REACH, _BEYOND)
-    return np.concatenate([(lo - steps)[::-1], inner, hi + steps])
-
-
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 RECORDS: Final = (1_000, 10_000, 100_000)
 QUANTITIES: Final = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 BAND: Final = "band"
 _MOST_RECORDS = 10**12
 _ALIASES = {"quantile[0.5]": "median"}
+_EQUAL, _MOST = 24, 300  # equal cells of the domain, more where noise is finer
+_TO_SCALE = 3.0  # of these to a scale of the noise
+_BY_QUANTILE = 32  # cells of equal shares
+_BEYOND = 8  # cells beyond each bound
+_NEAREST, _REACH = 0.06, 2.0  # ends of the first and the last of them, as shares of the width
+_NARROWEST = 1e-6  # of the width: cells that are narrower are joined
+
+# What a command or a spec asks for
 
 
 def epsilons_of(given: Sequence[float] | float | None) -> list[float]:
@@ -273,3 +154,123 @@ def check_target(target: Mapping[str, float], known: Sequence[str]) -> None:
                 f"advise.target.{name}: no quantity of this spec; {guess + ' ' if guess else ''}known: "
                 f"{', '.join(known[:12])}{', ..' if len(known) > 12 else ''}"
             )
+
+
+# The public population that releases are judged by
+
+
+@dataclass(frozen=True)
+class Population:
+    """The distribution of a record.
+
+    Parameters
+    ----------
+    name : str
+        In words.
+    cdf : callable
+        Pr(Y <= y) before records are cut to the bounds.
+    pair : (lo, hi)
+        Public bounds.
+    beyond : float
+        Share of records beyond the bounds, which count as at the nearer one.
+    """
+
+    name: str
+    cdf: Callable[[Floats], Floats]
+    pair: tuple[float, float]
+    beyond: float
+
+    def below(self, y: Floats) -> Floats:
+        """Return Pr(Y < y), or <= within the bounds, of a record as it is cut to the bounds."""
+        lo, hi = self.pair
+        return np.where(y < lo, 0.0, np.where(y >= hi, 1.0, self.cdf(np.clip(y, lo, hi))))
+
+    def masses(self, edges: Floats) -> Floats:
+        """Return the shares of records in the cells between finite edges, (edges + 1,)."""
+        found: Floats = np.diff(self.below(edges), prepend=0.0, append=1.0)
+        return found
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """Return quantiles within the bounds, by interpolation."""
+        lo, hi = self.pair
+        grid = np.unique(
+            np.concatenate([np.linspace(lo, hi, 4097), lo + (hi - lo) * np.geomspace(1e-6, 1, 2000)])
+        )
+        return np.asarray(np.interp(levels, self.cdf(grid), grid))
+
+    def moments(self) -> tuple[float, float]:
+        """Return mean and variance of a record as it is cut to the bounds."""
+        lo, hi = self.pair
+        edges = np.linspace(lo, hi, 20_001)[1:-1]
+        shares, middles = self.masses(edges), np.concatenate([[lo], edges, [hi]])
+        middles = 0.5 * (middles[1:] + middles[:-1])
+        mean = float(shares @ middles)
+        return mean, float(shares @ (middles - mean) ** 2)
+
+
+def population_of(section: Any, pair: tuple[float, float]) -> Population:
+    """Return the population of a spec's section ``advise.population``."""
+    from scipy import stats  # late: what makes no sense is refused without it
+
+    lo, hi = pair
+    cdf: Callable[[Floats], Floats]
+    if section.kind == "beta":
+        name = f"Beta({section.a:g}, {section.b:g}) on [{lo:g}, {hi:g}]"
+        cdf = stats.beta(section.a, section.b, loc=lo, scale=hi - lo).cdf
+    elif section.kind == "normal":
+        name = f"N({section.mean:g}, {section.sd:g}^2)"
+        cdf = stats.norm(section.mean, section.sd).cdf
+    elif section.kind == "lognormal":
+        mu, sigma = section.logarithm
+        name = f"a lognormal with median {np.exp(mu):.4g} and sigma {sigma:.3g}"
+        cdf = stats.lognorm(sigma, scale=np.exp(mu)).cdf
+    else:
+        edges, weights = np.array(section.edges), np.array(section.weights)
+        steps = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
+        name = f"a public histogram of {len(weights)} pieces on [{edges[0]:g}, {edges[-1]:g}]"
+
+        def cdf(y: Floats) -> Floats:
+            return np.asarray(np.interp(y, edges, steps, left=0.0, right=1.0), dtype=np.float64)
+
+    inside = np.asarray(cdf(np.array([lo, hi])), dtype=np.float64)
+    return Population(name, cdf, pair, float(inside[0] + 1.0 - inside[1]))
+
+
+def prior_predictive(family: Any, pair: tuple[float, float]) -> Population:
+    """Return the prior predictive of a family within the bounds."""
+    low, high = np.asarray(family.predictive_cdf(np.array(pair)), dtype=np.float64)
+
+    def cdf(y: Floats) -> Floats:
+        return np.asarray(np.clip((family.predictive_cdf(y) - low) / (high - low), 0.0, 1.0))
+
+    return Population("the prior predictive within the bounds", cdf, pair, 0.0)
+
+
+def cells_of(population: Population, scale: float, *, bounded: bool) -> Floats:
+    """Return finite edges of fine cells of y: equal ones of the domain, and such of equal shares.
+
+    Parameters
+    ----------
+    population : Population
+    scale : float
+        Of the noise, in the units of the data; infinite where it has none of that kind.
+    bounded : bool
+        Whether the kernel is on the bounds alone; else there are cells beyond them too.
+    """
+    lo, hi = population.pair
+    width = hi - lo
+    equal = int(np.clip(np.ceil(_TO_SCALE * width / scale), _EQUAL, _MOST)) if scale > 0.0 else _MOST
+    inner = np.concatenate(
+        [
+            np.linspace(lo, hi, equal + 1),
+            population.quantiles(np.arange(1, _BY_QUANTILE) / _BY_QUANTILE),
+            [lo + _NARROWEST * width, hi - _NARROWEST * width],
+        ]
+    )
+    inner = np.unique(np.clip(inner, lo, hi))
+    kept = np.concatenate([[True], np.diff(inner) >= 0.5 * _NARROWEST * width])
+    inner = inner[kept]
+    if bounded:
+        return np.asarray(inner[(inner > lo) & (inner < hi)])
+    steps = width * np.geomspace(_NEAREST, _REACH, _BEYOND)
+    return np.concatenate([(lo - steps)[::-1], inner, hi + steps])

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.release_of import read_any
-from dpmix.api.spending import show as show_ledger
+from dpmix.api.spending import show_ledger
 from dpmix.errors import DataError, UsageError
 from dpmix.release.sanitized import table_of
 from dpmix.results.as_hdf5 import tables_in
@@ -143,7 +143,7 @@ _COLUMNS = (
 
 
 def ledger_rows(shown: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of what `dpmix.api.spending.show` gives, one row each, no keys or marks."""
+    """Return the entries of what `dpmix.api.spending.show_ledger` gives, one row each, no keys or marks."""
     rows = []
     for dataset in shown["datasets"]:
         for entry in dataset["history"]:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.task import Constants, Observation, pairs_of
+from dpmix.api.task import Constants, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base
-from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec

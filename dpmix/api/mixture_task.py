@@ -1,7 +1,4 @@
-"""From the spec of a mixture and a release to the run that samples it.
-
-From the spec of a mixture and a histogram of groups to the run that samples it.
-"""
+"""From the spec of a mixture and a release to the run that samples it, for one population or for groups."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, kernel_of, mixing_of
-from dpmix.api.task import Observation, Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
+from dpmix.api.task import Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import parameter_shapes, propose
 from dpmix.kernels.learned_base import LearnedBase
@@ -28,7 +25,7 @@ from dpmix.mechanisms.channels.all_channels import (
     noise_density,
 )
 from dpmix.mechanisms.channels.histograms import log_count
-from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.every import Observation, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.models.counts.cell_counts import group_names, histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
@@ -48,128 +45,13 @@ from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 from dpmix.spec.capabilities import listed
 from dpmix.spec.model_section import MixtureSection
 
-__all__ = ["count_release", "counts_of", "group_mixture_task", "kernel_attrs", "mixing_of", "mixture_task"]
-
-# From the spec of a mixture and a release to its counts: in public cells, or in the bins of a histogram
-
-
-def observe_bins(release: Release) -> Observation | None:
-    """Return what counts take of a histogram, whatever the number of records; None for other releases."""
-    law = release.mechanism
-    if law.released != "histogram":
-        return None
-    column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
-    return Observation(np.empty(0), NoNoise(), column, ("released",), expect(law, HistogramLaw).noise_scale)
-
-
-def counts_of(
-    spec: RunSpec,
-    release: Release,
-    seen: Observation,
-    kernel: Any,
-    mixing: PitmanYor,
-    column: int,
-    learned: LearnedBase | None = None,
-) -> CountsMixture:
-    """Return the model of ``sampler.kind: counts``.
-
-    Raises
-    ------
-    SpecError, DataError
-        As `count_release`.
-    """
-    counts: Counts | HistogramCounts
-    if release.mechanism.released == "histogram":
-        edges = release.mechanism.edges()
-        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
-    else:
-        counts = count_release(spec, release, seen, column)
-    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
-
-
-def count_release(spec: RunSpec, release: Release, seen: Observation, column: int) -> Counts:
-    """Count a column of a release in the cells that the spec's width and the public quantities make.
-
-    A tally is counted already.
-
-    Raises
-    ------
-    SpecError
-        When the width makes no cells, or too many, or is another than a tally's; when the public bounds are
-        missing.
-    DataError
-        When values are missing or not finite, or no outputs.
-    """
-    if release.tally is not None:
-        _check_width(spec, release, release.tally)
-        return release.tally
-    law, outputs = release.mechanism, release.mechanism.outputs
-    values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
-    try:
-        if outputs is not None:
-            return count_outputs(values, outputs)
-        edges = _edges(spec, release, seen, column)
-        return tally(values, edges, float(edges[1] - edges[0]))
-    except ValueError as error:
-        raise DataError(f"the release by {law.kind} cannot be counted: {error}") from None
-
-
-def _edges(spec: RunSpec, release: Release, seen: Observation, column: int) -> NDArray[np.float64]:
-    pairs = pairs_of(spec, release)
-    if column >= len(pairs):
-        raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
-    lo, hi = pairs[column]
-    scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
-    asked = spec.sampler.width
-    width = default_width(release.kind, scale, lo, hi) if asked == "auto" else float(asked)
-    bounded = isinstance(spec.model, BetaMixture)
-    try:
-        return edges_of(release.kind, scale, lo, hi, width, bounded=bounded)
-    except ValueError as error:
-        raise SpecError(f"sampler.width: {error}; give a larger one, or leave it out") from None
-
-
-def check_tally(spec: RunSpec, release: Release) -> None:
-    """Refuse what a tally does not tell.
-
-    Raises
-    ------
-    SpecError
-        For another sampler than counts, and a base measure that is made of released values.
-    """
-    if release.tally is None:
-        return
-    if spec.sampler.kind != "counts":
-        raise SpecError(
-            f"sampler.kind: {spec.sampler.kind} moves record by record, and a tally holds counts alone; use "
-            "counts, or leave it out"
-        )
-    if getattr(getattr(spec.model, "base", None), "empirical", False):
-        raise SpecError(
-            "model.base.empirical: is made of released values, and a tally holds counts alone; leave out "
-            "model.base, or give its numbers"
-        )
-
-
-def _check_width(spec: RunSpec, release: Release, counted: Counts) -> None:
-    """Refuse another width than the tally's."""
-    asked = spec.sampler.width
-    if asked == "auto":
-        return
-    edges, width = wide_grid(release.mechanism, asked)
-    if not np.array_equal(edges, counted.edges):
-        raise SpecError(
-            f"sampler.width: {asked:g} makes cells of width {width:.6g}, and the tally's have "
-            f"{counted.width:.6g}; leave it out, or tally the release again"
-        )
-
-
-# From the spec of a mixture and a release to the run that samples it
-
+__all__ = ["group_mixture_task", "mixture_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
+POINTS = 101  # of the grid where each draw's density is kept
+_MARGIN = 0.1  # of the bounds' width, for kernels on the whole line
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -332,8 +214,118 @@ def _check_truncation(mixing: PitmanYor, truncation: int, n: int) -> None:
     )
 
 
-POINTS = 101  # of the grid where each draw's density is kept
-_MARGIN = 0.1  # of the bounds' width, for kernels on the whole line
+# Counts in place of records: in public cells, or in the bins of a histogram
+
+
+def observe_bins(release: Release) -> Observation | None:
+    """Return what counts take of a histogram, whatever the number of records; None for other releases."""
+    law = release.mechanism
+    if law.released != "histogram":
+        return None
+    column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
+    return Observation(np.empty(0), NoNoise(), column, ("released",), expect(law, HistogramLaw).noise_scale)
+
+
+def counts_of(
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    column: int,
+    learned: LearnedBase | None = None,
+) -> CountsMixture:
+    """Return the model of ``sampler.kind: counts``.
+
+    Raises
+    ------
+    SpecError, DataError
+        As `count_release`.
+    """
+    counts: Counts | HistogramCounts
+    if release.mechanism.released == "histogram":
+        edges = release.mechanism.edges()
+        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
+    else:
+        counts = count_release(spec, release, seen, column)
+    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
+
+
+def count_release(spec: RunSpec, release: Release, seen: Observation, column: int) -> Counts:
+    """Count a column of a release in the cells that the spec's width and the public quantities make.
+
+    A tally is counted already.
+
+    Raises
+    ------
+    SpecError
+        When the width makes no cells, or too many, or is another than a tally's; when the public bounds are
+        missing.
+    DataError
+        When values are missing or not finite, or no outputs.
+    """
+    if release.tally is not None:
+        _check_width(spec, release, release.tally)
+        return release.tally
+    law, outputs = release.mechanism, release.mechanism.outputs
+    values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
+    try:
+        if outputs is not None:
+            return count_outputs(values, outputs)
+        edges = _edges(spec, release, seen, column)
+        return tally(values, edges, float(edges[1] - edges[0]))
+    except ValueError as error:
+        raise DataError(f"the release by {law.kind} cannot be counted: {error}") from None
+
+
+def _edges(spec: RunSpec, release: Release, seen: Observation, column: int) -> NDArray[np.float64]:
+    lo, hi = bounds_of(spec, release, column)
+    scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
+    asked = spec.sampler.width
+    width = default_width(release.kind, scale, lo, hi) if asked == "auto" else float(asked)
+    bounded = isinstance(spec.model, BetaMixture)
+    try:
+        return edges_of(release.kind, scale, lo, hi, width, bounded=bounded)
+    except ValueError as error:
+        raise SpecError(f"sampler.width: {error}; give a larger one, or leave it out") from None
+
+
+def check_tally(spec: RunSpec, release: Release) -> None:
+    """Refuse what a tally does not tell.
+
+    Raises
+    ------
+    SpecError
+        For another sampler than counts, and a base measure that is made of released values.
+    """
+    if release.tally is None:
+        return
+    if spec.sampler.kind != "counts":
+        raise SpecError(
+            f"sampler.kind: {spec.sampler.kind} moves record by record, and a tally holds counts alone; use "
+            "counts, or leave it out"
+        )
+    if getattr(getattr(spec.model, "base", None), "empirical", False):
+        raise SpecError(
+            "model.base.empirical: is made of released values, and a tally holds counts alone; leave out "
+            "model.base, or give its numbers"
+        )
+
+
+def _check_width(spec: RunSpec, release: Release, counted: Counts) -> None:
+    """Refuse another width than the tally's."""
+    asked = spec.sampler.width
+    if asked == "auto":
+        return
+    edges, width = wide_grid(release.mechanism, asked)
+    if not np.array_equal(edges, counted.edges):
+        raise SpecError(
+            f"sampler.width: {asked:g} makes cells of width {width:.6g}, and the tally's have "
+            f"{counted.width:.6g}; leave it out, or tally the release again"
+        )
+
+
+# The groups of a histogram
 
 
 def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...]) -> Task:

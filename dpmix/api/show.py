@@ -1,7 +1,4 @@
-"""`dpmix.show`: what a file is, and what it says.
-
-What is shown of a file: a release, a tally, synthetic records, chains, or a summary.
-"""
+"""`dpmix.show`: what a file is, and what it says, as sections of a result for each kind of file."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ import yaml
 from dpmix.api.export import tables_of
 from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
-from dpmix.api.spending import show as show_ledger
-from dpmix.api.spending import to_text as ledger_text
+from dpmix.api.spending import ledger_text, show_ledger
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
@@ -43,51 +39,153 @@ from dpmix.store.frames import Frame
 from dpmix.store.h5 import reading
 from dpmix.store.tree import Node, read
 
-__all__ = [
-    "SHOWN",
-    "Shown",
-    "sections_of_chains",
-    "sections_of_release",
-    "sections_of_summary",
-    "sections_of_work",
-    "show",
-    "table_of_frame",
-]
+__all__ = ["Shown", "show"]
 
-SHOWN = 5
-"""Released rows that are shown."""
+_ROWS = 5  # of a release that are shown
 _CATEGORIES = 8  # that are listed
-_WIDTH = 12
+_WIDTH = 12  # of what stands before the words of a line
+_HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
+
+
+def show(file: str | os.PathLike[str]) -> Shown:
+    """Read a file of dpmix, and say what it is.
+
+    Parameters
+    ----------
+    file : path
+        A release, tally, fit (also one that is not finished: the name of its output, or of its folder of
+        work), summary, comparison of fits, ledger, synthetic records (.csv with the account beside it, .h5),
+        spec or card.
+
+    Returns
+    -------
+    Shown
+        With `to_text()`, `to_json()`, and of those that hold a table `to_dataframe()`.
+
+    Raises
+    ------
+    DataError
+        When the file is not there, damaged, or none of these.
+    """
+    path = Path(file)
+    kind = kind_of(path)
+    return Shown(path, kind, tuple(_sections(path, kind)))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Shown(Result):
+    """A file, and what it says.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        A key of `dpmix.api.file_kinds.KINDS`.
+    sections : tuple of ResultSection
+    """
+
+    path: Path
+    kind: str
+    sections: tuple[ResultSection, ...] = field(repr=False)
+
+    @property
+    def tree(self) -> Tree:
+        """What it says; the guarantee stands among the sections."""
+        own = ResultSection("file", str(self.path)), ResultSection("kind", self.kind)
+        return Tree(KINDS[self.kind], f"{self.path}: {KINDS[self.kind]}", "", (*own, *self.sections))
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """What it is, and the sentences about it."""
+        words = [getattr(piece, "text", piece) for section in self.sections for piece in section.brief]
+        return self.tree.heading, [" ".join(str(text).split()) for text in words]
+
+    def __repr__(self) -> str:
+        return f"<Shown: {self.tree.heading}>"
+
+    def to_text(self) -> str:
+        """Return it as text for a terminal, in which no name can do anything."""
+        return "".join(c if c.isprintable() or c == "\n" else "?" for c in super().to_text())
+
+    def to_frame(self, table: str | None = None) -> Frame:
+        """Return what the file holds, as `dpmix.export` writes it.
+
+        Raises
+        ------
+        DataError
+            Of a kind that has no table.
+        KeyError
+            Where it has no such table.
+        """
+        found = tables_of(self.path)[1]
+        if table is not None and table not in found:
+            raise KeyError(f"no table {table!r}; there are {', '.join(found)}")
+        return (next(iter(found.values())) if table is None else found[table]).frame()
+
+    def to_inferencedata(self) -> Any:
+        """Return chains as the installed ArviZ takes them; see `dpmix.run.draws_tables.to_inferencedata`.
+
+        Raises
+        ------
+        DataError
+            Of files that hold no chains.
+        """
+        return to_inferencedata(self.path)
+
+    def _repr_html_(self) -> str:
+        title, lines = self.headline
+        tables = self.tables()
+        frame = super().to_frame() if tables else None
+        return to_notebook(title, lines, None if frame is None else frame.first(FIRST))
+
+
+def _sections(path: Path, kind: str) -> list[ResultSection]:
+    if kind in ("release", "tally", "synthetic"):
+        found = read_any(path) if kind == "synthetic" else read_release(path, tallies=True)
+        return sections_of_release(path, found)
+    if kind == "chains":
+        return sections_of_chains(path)
+    if kind == "interrupted":
+        return sections_of_work(path)
+    if kind in ("summary", "contrast"):
+        return sections_of_summary(path, read(path))
+    if kind == "ledger":
+        shown = show_ledger(path)
+        lines = [Words(line, "        ") for line in ledger_text(shown).split("\n") if line]
+        said = {key: value for key, value in shown.items() if key != "ledger"}
+        return [
+            ResultSection("ledger", text=[lines]),
+            *(ResultSection(key, value) for key, value in said.items()),
+        ]
+    if kind == "card":
+        what = "Croissant metadata (JSON-LD)" if path.name.lower().endswith(".json") else "metadata"
+        return [ResultSection("about", what, brief=[f"{path}: a card, {what} to publish beside a release"])]
+    return _sections_of_spec(path, kind)
+
+
+def _sections_of_spec(path: Path, kind: str) -> list[ResultSection]:
+    try:
+        if kind == "sweep":
+            load_sweep(path)
+            varied = ", ".join(map(str, (read_contents(path).get("grid") or {}))) or "nothing but replicates"
+            return [ResultSection("varied", varied, brief=[f"{path}: the spec of a sweep over {varied}"])]
+        said = describe(load_spec(path))
+    except SpecError as error:
+        raise DataError(f"{path} is no spec that can be run: {error}") from None
+    lines = [_line(name, text) for name, text in said.items()]
+    return [ResultSection("sections", dict(said), brief=[f"{path}: a spec", *lines])]
 
 
 def fact(key: str, data: Any, words: str = "", label: str | None = None) -> ResultSection:
     """Return a section of one line, such as "guarantee:  ..", and of nothing in text without words."""
-    name = f"{label or key}:"
-    line = [Words(f"{name:<{_WIDTH}}{words}", " " * _WIDTH)] if words else []
-    return ResultSection(key, data, brief=line)
+    return ResultSection(key, data, brief=[_line(label or key, words)] if words else [])
 
 
-def table_of_frame(frame: Frame, dim: str = "row") -> Table:
-    """Return a frame as a table of a result, cells as CSV has them, and numbers in JSON as numbers."""
-    rows = [str(i + 1) for i in range(len(frame))]
-    cells = dict(zip(frame.columns, frame.cells(), strict=True))
-    columns = [
-        TableColumn(name, values, name, _brief, where="text page", left=not _is_numeric(frame, name))
-        for name, values in cells.items()
-    ]
-    return Table(dim, rows, columns)
+def _line(name: str, words: str) -> Words:
+    return Words(f"{name + ':':<{_WIDTH}}{words}", " " * _WIDTH)
 
 
-def _is_numeric(frame: Frame, name: str) -> bool:
-    return hasattr(frame.columns[name], "dtype")
-
-
-def _brief(cell: str) -> str:
-    try:
-        return f"{float(cell):.6g}" if len(cell) > 9 else cell
-    except ValueError:
-        cell = cell.removesuffix(".000000")  # of a time of day
-        return cell if len(cell) <= 40 else f"{cell[:37]}..."
+# A release, a tally, or synthetic records
 
 
 def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
@@ -131,8 +229,8 @@ def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
             fact("first", None, "the confidential records as they are, which are not shown", "values")
         )
         return found
-    frame = first_rows(release, SHOWN)
-    found.append(ResultSection("first", Each(frame.rows()), text=[[table_of_frame(frame)]]))
+    frame = first_rows(release, _ROWS)
+    found.append(ResultSection("first", Each(frame.rows()), text=[[_table_of_rows(frame)]]))
     return found
 
 
@@ -226,7 +324,28 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
 
 
-# What is shown of chains, and of a fit that is not finished
+def _table_of_rows(frame: Frame) -> Table:
+    """Return released rows as a table, cells as CSV has them."""
+    rows = [str(i + 1) for i in range(len(frame))]
+    cells = dict(zip(frame.columns, frame.cells(), strict=True))
+    columns = [
+        TableColumn(
+            name, values, name, _brief, where="text page", left=not hasattr(frame.columns[name], "dtype")
+        )
+        for name, values in cells.items()
+    ]
+    return Table("row", rows, columns)
+
+
+def _brief(cell: str) -> str:
+    try:
+        return f"{float(cell):.6g}" if len(cell) > 9 else cell
+    except ValueError:
+        cell = cell.removesuffix(".000000")  # of a time of day
+        return cell if len(cell) <= 40 else f"{cell[:37]}..."
+
+
+# Chains, and a fit that is not finished
 
 
 def sections_of_chains(path: Path) -> list[ResultSection]:
@@ -244,7 +363,9 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     tables = draws_tables(path, held)
     ids = held.ids.tolist()
     each = ", ".join(map(str, ids))
-    found = [
+    variables = _variables(held, path)
+    created = str(attrs.get("created_at", "unknown"))
+    return [
         ResultSection("about", "chains", brief=[f"{path}: chains, finished"]),
         fact("guarantee", guarantee, guarantee),
         fact("done", law.done(max(n, 1)), law.done(max(n, 1)), "release"),
@@ -258,22 +379,15 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
         ResultSection("seconds", held.seconds.tolist()),
         fact("seed", str(attrs["seed"]), str(attrs["seed"])),
         fact("columns", list(held.columns), ", ".join(held.columns)),
-        fact("variables", _variables(held, path), ", ".join(_variables(held, path))),
+        fact("variables", variables, ", ".join(variables)),
         fact("tables", list(tables), f"{', '.join(tables)} (dpmix export --table)"),
-        fact(
-            "dpmix_version", attrs["dpmix_version"], f"dpmix {attrs['dpmix_version']}, {_made(attrs)}", "made"
-        ),
-        ResultSection("created_at", _made(attrs)),
+        fact("dpmix_version", attrs["dpmix_version"], f"dpmix {attrs['dpmix_version']}, {created}", "made"),
+        ResultSection("created_at", created),
         *(ResultSection(name, value) for name, value in {**numbers, **flags}.items()),
         ResultSection("n", n),
         ResultSection("mechanism", law.stated()),
         ResultSection("spec", held.spec),
     ]
-    return found
-
-
-def _made(attrs: Mapping[str, Any]) -> str:
-    return str(attrs.get("created_at", "unknown"))
 
 
 def _variables(held: MixtureFile | NamedFile, path: Path) -> list[str]:
@@ -349,10 +463,7 @@ def _draws_in(segment: Path) -> int:
     return max(sizes, default=0)
 
 
-# What is shown of a summary, or of a comparison of two fits: its main table, and which others there are
-
-
-_HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
+# A summary, or a comparison of two fits: its main table, and which others there are
 
 
 def sections_of_summary(path: Path, root: Node) -> list[ResultSection]:
@@ -425,132 +536,3 @@ def _values(column: Any) -> list[Any]:
 
 def _write(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Shown(Result):
-    """A file, and what it says.
-
-    Parameters
-    ----------
-    path : Path
-    kind : str
-        A key of `dpmix.api.file_kinds.KINDS`.
-    sections : tuple of Section
-    """
-
-    path: Path
-    kind: str
-    sections: tuple[ResultSection, ...] = field(repr=False)
-
-    @property
-    def tree(self) -> Tree:
-        """What it says; the guarantee stands among the sections."""
-        own = ResultSection("file", str(self.path)), ResultSection("kind", self.kind)
-        return Tree(KINDS[self.kind], f"{self.path}: {KINDS[self.kind]}", "", (*own, *self.sections))
-
-    @property
-    def headline(self) -> tuple[str, Sequence[str]]:
-        """What it is, and the sentences about it."""
-        words = [getattr(piece, "text", piece) for section in self.sections for piece in section.brief]
-        return self.tree.heading, [" ".join(str(text).split()) for text in words]
-
-    def __repr__(self) -> str:
-        return f"<Shown: {self.tree.heading}>"
-
-    def to_text(self) -> str:
-        """Return it as text for a terminal, in which no name can do anything."""
-        return "".join(c if c.isprintable() or c == "\n" else "?" for c in super().to_text())
-
-    def to_frame(self, table: str | None = None) -> Frame:
-        """Return what the file holds, as `dpmix.export` writes it.
-
-        Raises
-        ------
-        DataError
-            Of a kind that has no table.
-        KeyError
-            Where it has no such table.
-        """
-        found = tables_of(self.path)[1]
-        if table is not None and table not in found:
-            raise KeyError(f"no table {table!r}; there are {', '.join(found)}")
-        return (next(iter(found.values())) if table is None else found[table]).frame()
-
-    def to_inferencedata(self) -> Any:
-        """Return chains as the installed ArviZ takes them; see `dpmix.run.draws_tables.to_inferencedata`.
-
-        Raises
-        ------
-        DataError
-            Of files that hold no chains.
-        """
-        return to_inferencedata(self.path)
-
-    def _repr_html_(self) -> str:
-        title, lines = self.headline
-        tables = self.tables()
-        frame = super().to_frame() if tables else None
-        return to_notebook(title, lines, None if frame is None else frame.first(FIRST))
-
-
-def show(file: str | os.PathLike[str]) -> Shown:
-    """Read a file of dpmix, and say what it is.
-
-    Parameters
-    ----------
-    file : path
-        A release, tally, fit (also one that is not finished: the name of its output, or of its folder of
-        work), summary, comparison of fits, ledger, synthetic records (.csv with the account beside it, .h5),
-        spec or card.
-
-    Returns
-    -------
-    Shown
-        With `to_text()`, `to_json()`, and of those that hold a table `to_dataframe()`.
-
-    Raises
-    ------
-    DataError
-        When the file is not there, damaged, or none of these.
-    """
-    path = Path(file)
-    kind = kind_of(path)
-    return Shown(path, kind, tuple(_sections(path, kind)))
-
-
-def _sections(path: Path, kind: str) -> list[ResultSection]:
-    if kind in ("release", "tally", "synthetic"):
-        found = read_any(path) if kind == "synthetic" else read_release(path, tallies=True)
-        return sections_of_release(path, found)
-    if kind == "chains":
-        return sections_of_chains(path)
-    if kind == "interrupted":
-        return sections_of_work(path)
-    if kind in ("summary", "contrast"):
-        return sections_of_summary(path, read(path))
-    if kind == "ledger":
-        shown = show_ledger(path)
-        lines = [Words(line, "        ") for line in ledger_text(shown).split("\n") if line]
-        said = {key: value for key, value in shown.items() if key != "ledger"}
-        return [
-            ResultSection("ledger", text=[lines]),
-            *(ResultSection(key, value) for key, value in said.items()),
-        ]
-    if kind == "card":
-        what = "Croissant metadata (JSON-LD)" if path.name.lower().endswith(".json") else "metadata"
-        return [ResultSection("about", what, brief=[f"{path}: a card, {what} to publish beside a release"])]
-    return _sections_of_spec(path, kind)
-
-
-def _sections_of_spec(path: Path, kind: str) -> list[ResultSection]:
-    try:
-        if kind == "sweep":
-            load_sweep(path)
-            varied = ", ".join(map(str, (read_contents(path).get("grid") or {}))) or "nothing but replicates"
-            return [ResultSection("varied", varied, brief=[f"{path}: the spec of a sweep over {varied}"])]
-        said = describe(load_spec(path))
-    except SpecError as error:
-        raise DataError(f"{path} is no spec that can be run: {error}") from None
-    lines = [Words(f"{name + ':':<12}{text}", " " * 12) for name, text in said.items()]
-    return [ResultSection("sections", dict(said), brief=[f"{path}: a spec", *lines])]

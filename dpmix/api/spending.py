@@ -1,6 +1,6 @@
-"""The ledger of a spec: what a release spends is entered before anything is drawn, and its output after.
+"""The ledger of a spec: releases are entered before anything is drawn and after they are written, and shown.
 
-What a ledger says, for people and for programs, without its key and fingerprints.
+What is shown of a ledger, to people and to programs, is without its key and fingerprints.
 """
 
 from __future__ import annotations
@@ -23,10 +23,24 @@ from dpmix.privacy.ledger import Account, Book
 from dpmix.spec import RunSpec
 from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
 
-__all__ = ["Entering", "Spending", "set_budget", "show", "spending_of", "to_text"]
+__all__ = ["Entering", "Spending", "ledger_text", "set_budget", "show_ledger", "spending_of"]
 
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
+_KEPT = (
+    "number",
+    "type",
+    "time",
+    "mechanism",
+    "guarantee",
+    "composition",
+    "dpmix_version",
+    "budget",
+    "accountant",
+)
+"""What is shown of an entry; what else it has is for the ledger alone."""
+
+# What releases enter
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,66 @@ class Entering:
             file=sys.stderr,
         )
         return "bypassed"
+
+
+def spending_of(
+    spec: RunSpec,
+    outputs: Sequence[str | os.PathLike[str] | None] = (),
+    entering: Entering | None = None,
+) -> Spending | None:
+    """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        Checked.
+    outputs : sequence of path
+        What the release writes, none of which may be the ledger.
+    entering : Entering, optional
+
+    Raises
+    ------
+    SpecError
+        When there is a section ``privacy`` and no ledger.
+    UsageError
+        When the ledger is named as another file too; when a new one is asked for where none is named.
+    DataError, PrivacyError
+        As `Spending.foresee`.
+    """
+    section = spec.privacy
+    how = Entering() if entering is None else entering
+    how.check(None)
+    if section is None or how.bypass:
+        if how.new:
+            raise UsageError("--new-ledger: names no file; say which by --ledger FILE or privacy.ledger")
+        return None
+    if section.ledger is None:
+        raise SpecError(
+            "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
+        )
+    real = spec.data is None or spec.data.simulate is None
+    if real:
+        check_start(section.ledger, how.new)
+    final = ledger_path(section.ledger)
+    taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
+    if spec.data is not None:
+        taken += [Path(os.path.realpath(path)) for path in spec.data.files]
+    if final in taken or lock_of(final) in taken:
+        raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
+    if not real:
+        return None
+    stated = section.budget
+    budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)
+    part = None if spec.data is None else spec.data.part
+    if part is not None and section.dataset is None:
+        raise SpecError(
+            "privacy.dataset: missing; name the part, in the spec or by --dataset NAME (data.part.of names "
+            "the whole)"
+        )
+    whole = None if part is None else part.of
+    found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
+    found.foresee()
+    return found
 
 
 class Spending:
@@ -288,66 +362,6 @@ class Spending:
         )
 
 
-def spending_of(
-    spec: RunSpec,
-    outputs: Sequence[str | os.PathLike[str] | None] = (),
-    entering: Entering | None = None,
-) -> Spending | None:
-    """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    outputs : sequence of path
-        What the release writes, none of which may be the ledger.
-    entering : Entering, optional
-
-    Raises
-    ------
-    SpecError
-        When there is a section ``privacy`` and no ledger.
-    UsageError
-        When the ledger is named as another file too; when a new one is asked for where none is named.
-    DataError, PrivacyError
-        As `Spending.foresee`.
-    """
-    section = spec.privacy
-    how = Entering() if entering is None else entering
-    how.check(None)
-    if section is None or how.bypass:
-        if how.new:
-            raise UsageError("--new-ledger: names no file; say which by --ledger FILE or privacy.ledger")
-        return None
-    if section.ledger is None:
-        raise SpecError(
-            "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
-        )
-    real = spec.data is None or spec.data.simulate is None
-    if real:
-        check_start(section.ledger, how.new)
-    final = ledger_path(section.ledger)
-    taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
-    if spec.data is not None:
-        taken += [Path(os.path.realpath(path)) for path in spec.data.files]
-    if final in taken or lock_of(final) in taken:
-        raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
-    if not real:
-        return None
-    stated = section.budget
-    budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)
-    part = None if spec.data is None else spec.data.part
-    if part is not None and section.dataset is None:
-        raise SpecError(
-            "privacy.dataset: missing; name the part, in the spec or by --dataset NAME (data.part.of names "
-            "the whole)"
-        )
-    whole = None if part is None else part.of
-    found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
-    found.foresee()
-    return found
-
-
 def set_budget(
     ledger: str | os.PathLike[str],
     dataset: str | None,
@@ -381,21 +395,10 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_KEPT = (
-    "number",
-    "type",
-    "time",
-    "mechanism",
-    "guarantee",
-    "composition",
-    "dpmix_version",
-    "budget",
-    "accountant",
-)
-"""What is shown of an entry; what else it has is for the ledger alone."""
+# What a ledger says
 
 
-def show(ledger: str | os.PathLike[str], dataset: str | None = None) -> dict[str, Any]:
+def show_ledger(ledger: str | os.PathLike[str], dataset: str | None = None) -> dict[str, Any]:
     """Return what a ledger says, for strict JSON: entries, and each data set's sums, budget and remainder.
 
     Given a part of a table, it is the account of the table, whose budget counts.
@@ -421,8 +424,8 @@ def show(ledger: str | os.PathLike[str], dataset: str | None = None) -> dict[str
     }
 
 
-def to_text(shown: Mapping[str, Any]) -> str:
-    """Write what `show` returns for people."""
+def ledger_text(shown: Mapping[str, Any]) -> str:
+    """Write what `show_ledger` returns for people."""
     count = shown["entries"]
     lines = [
         f"{shown['ledger']}: {count} {'entry' if count == 1 else 'entries'}, unbroken to {shown['head']}"

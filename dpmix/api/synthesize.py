@@ -1,7 +1,4 @@
-"""`dpmix.synthesize`: from confidential records, or from chains, to synthetic records.
-
-What `dpmix synthesize --compare` does: kinds of synthesis side by side, for the curator.
-"""
+"""`dpmix.synthesize`: from confidential records, or chains, to synthetic ones; kinds of it side by side."""
 
 from __future__ import annotations
 
@@ -33,11 +30,10 @@ from dpmix.synthesis.comparison import Comparison
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.measured_kinds import compare_kinds, field_of
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
 from dpmix.synthesis.urn import DirichletMultinomial, PitmanYorRecords, distinct_counts
 
-__all__ = ["compare", "planned", "steps", "synthesize"]
+__all__ = ["calibrated", "compare", "in_words", "planned", "steps", "synthesize"]
 
 
 def synthesize(
@@ -199,6 +195,44 @@ def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
     return generator_of(section, _columns(spec), load_records(spec).n if n is None else n)
 
 
+def _stated_n(spec: RunSpec) -> int | None:
+    """Return the number of confidential records, where the spec says it."""
+    stated = section_of(spec).n
+    if spec.data is None:
+        if stated is None:
+            raise SpecError("synthesis.n: missing; without data, say of how many confidential records")
+        return stated
+    return spec.data.n if stated is None else stated
+
+
+def _check_n(stated: int | None, n: int) -> None:
+    if stated is not None and stated != n:
+        raise SpecError(f"synthesis.n: {stated}, but there are {n} records; leave it out, or correct it")
+
+
+def _columns(spec: RunSpec) -> tuple[Column, ...]:
+    if spec.data is not None and spec.data.simulate is not None:
+        return (column_of(spec.data, 0, (spec.data.columns or ("value",))[0]),)
+    if spec.data is None:  # for a first look at what a guarantee costs
+        return (Column("value", (0.0, 1.0)),)
+    return columns_of(spec.data)
+
+
+def _tell(text: str, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)
+
+
+def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
+    """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
+    total = generator.guarantee if guarantee is None else guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
+    return f"{generator.said()}; {words}"
+
+
+# What `dpmix calibrate` says, and at the observed database the curator alone
+
+
 def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
     """Return what `dpmix calibrate` prints of the section ``synthesis``.
 
@@ -269,39 +303,7 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
     return {}
 
 
-def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
-    """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
-    total = generator.guarantee if guarantee is None else guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
-    return f"{generator.said()}; {words}"
-
-
-def _stated_n(spec: RunSpec) -> int | None:
-    """Return the number of confidential records, where the spec says it."""
-    stated = section_of(spec).n
-    if spec.data is None:
-        if stated is None:
-            raise SpecError("synthesis.n: missing; without data, say of how many confidential records")
-        return stated
-    return spec.data.n if stated is None else stated
-
-
-def _check_n(stated: int | None, n: int) -> None:
-    if stated is not None and stated != n:
-        raise SpecError(f"synthesis.n: {stated}, but there are {n} records; leave it out, or correct it")
-
-
-def _columns(spec: RunSpec) -> tuple[Column, ...]:
-    if spec.data is not None and spec.data.simulate is not None:
-        return (column_of(spec.data, 0, (spec.data.columns or ("value",))[0]),)
-    if spec.data is None:  # for a first look at what a guarantee costs
-        return (Column("value", (0.0, 1.0)),)
-    return columns_of(spec.data)
-
-
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
+# Kinds of synthesis side by side, for the curator
 
 
 def compare(
@@ -356,6 +358,8 @@ def compare(
         When a file exists and `force` is not given, is the confidential file itself or is named twice, when
         `output` does not end in .json, or there is no run.
     """
+    from dpmix.synthesis.measured_kinds import compare_kinds, field_of  # late: what measures them is heavy
+
     checked = load_spec(spec, overrides)
     section = checked.synthesis
     if section is None:

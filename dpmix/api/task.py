@@ -1,7 +1,4 @@
-"""From a spec and a release to the run that samples it, and to what the samplers take of each record.
-
-From the spec of a parametric model and a release to the run that samples it.
-"""
+"""From a spec and a release to the run that samples it: what all models share, and the parametric ones."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ from dpmix.spec.kinds import MODELS
 
 __all__ = [
     "Constants",
-    "Observation",
     "Task",
     "bounds_of",
     "build",
@@ -41,9 +37,14 @@ __all__ = [
     "pick_columns",
     "picked",
     "task_of",
+    "wanted_columns",
 ]
 
+Floats = NDArray[np.float64]
 Constants = dict[str, float | NDArray[np.float64]]
+_PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior
+_PRIOR_NUMBERS = 1 << 22  # in memory
+_PRIOR_KEY = (0, 1)  # of the seed; those of chains have one number
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,112 @@ def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:
     return Run(model, sampler.iterations, sampler.burn_in_sweeps, sampler.thin, 0, chains)
 
 
-# From a release to what the samplers take: the value or row of each record, and the channel
+# The run of a parametric model, built by the code that its section names
 
 
-Floats = NDArray[np.float64]
+def parametric_task(
+    spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...], *, allow_code: bool = False
+) -> Task:
+    """Turn spec and release into what the chains take, and into what their file says of them.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a model that is no mixture.
+    release : Release
+    about : bool
+        Whether the spec's `release` section is about this release.
+    chains : tuple of int
+        Ids of the chains.
+    allow_code : bool
+        Whether the Python file that a spec may name is to be run.
+
+    Raises
+    ------
+    SpecError, DataError
+        When spec or release do not allow the model.
+    """
+    check_columns(spec, release, about)
+    return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
+
+
+def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
+    """Return the model of a spec given a release that it goes with.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    release : Release
+    allow_code : bool
+        Whether the Python file that a spec may name is to be run.
+
+    Raises
+    ------
+    SpecError
+        When the model's settings do not go with the release.
+    DataError
+        When the release holds what the model cannot have made.
+    """
+    assert spec.model is not None  # the caller looks
+    made = MODELS.part(spec.model.kind, spec.model.maker).build
+    options = {"allow_code": allow_code} if spec.model.kind == "custom" else {}
+    return cast(ParametricModel, made(spec, release, **options))
+
+
+def task_of(spec: RunSpec, release: Release, model: ParametricModel, chains: tuple[int, ...]) -> Task:
+    """Return the task of a model whose draws are arrays by name."""
+    values = np.ascontiguousarray(release.values, dtype=np.float64)
+    statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
+    constants = {name: float(value) for name, value in model.constants.items()}
+    constants["acceptance_bound"] = float(model.acceptance_bound)
+    rows = "obs" if release.by_record else "released"
+    return Task(
+        run=make_run(spec, model, chains),
+        content=Named(model.parameters, model.coords, statistics),
+        observed=values,
+        dims=(rows, "column"),
+        columns=release.columns,
+        constants={name: value for name, value in constants.items() if not math.isnan(value)},
+        attrs={"model": model.kind, **model.attrs},
+        prior=lambda entropy: _prior_draws(model, entropy),
+    )
+
+
+def _prior_draws(model: ParametricModel, entropy: int) -> dict[str, NDArray[np.float64]]:
+    """Draw from the model's prior, the same whichever chains a process runs."""
+    entries = sum(math.prod(model.shape(parameter)) for parameter in model.parameters)
+    draws = max(_LEAST_PRIOR, min(_PRIOR, _PRIOR_NUMBERS // max(entries, 1)))
+    return model.prior_draws(Generator(PCG64(SeedSequence(entropy, spawn_key=_PRIOR_KEY))), draws)
+
+
+# The columns that are fitted
+
+
+def wanted_columns(spec: RunSpec, about: bool) -> tuple[str, ...] | None:
+    """Return the columns that the spec names; None without any, and where it is not `about` this release."""
+    return spec.release.columns if spec.release is not None and about else None
+
+
+def _known_columns(spec: RunSpec, release: Release, about: bool) -> tuple[str, ...] | None:
+    """Return the columns that the spec names, all of which the release must have."""
+    wanted = wanted_columns(spec, about)
+    for name in wanted or ():
+        if name not in release.columns:
+            raise DataError(
+                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
+            )
+    return wanted
+
+
+def check_columns(spec: RunSpec, release: Release, about: bool) -> None:
+    """Refuse a choice among the columns of a release: what a model is fitted to is the release as a whole."""
+    wanted = _known_columns(spec, release, about)
+    if wanted is not None and set(wanted) != set(release.columns):
+        assert spec.model is not None  # the caller looks
+        raise DataError(
+            f"release.columns: {spec.model.kind} is fitted to all columns of a release "
+            f"({', '.join(release.columns)}); leave it out"
+        )
 
 
 def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
@@ -122,13 +225,8 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
     """
     if not release.mechanism.columns_each:
         return list(range(len(release.columns)))
-    wanted = spec.release.columns if spec.release is not None and about else None
+    wanted = _known_columns(spec, release, about)
     names = release.columns if wanted is None else wanted
-    for name in names:
-        if name not in release.columns:
-            raise DataError(
-                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
-            )
     kernel = getattr(spec.model, "kernel", "normal")
     if kernel == "multivariate_normal":
         assert isinstance(spec.model, MultivariateNormalMixture)  # whose kernel it is
@@ -177,10 +275,13 @@ def of_wanted(spec: RunSpec, release: Release, about: bool) -> Release:
 
     Names that the release does not have are left to those who check them.
     """
-    wanted = spec.release.columns if spec.release is not None and about else None
+    wanted = wanted_columns(spec, about)
     if wanted is None or not set(wanted) <= set(release.columns):
         return release
     return picked(release, [release.columns.index(name) for name in wanted])[0]
+
+
+# What the samplers take of a release: the value or row of each record, the channel, and public bounds
 
 
 def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
@@ -237,113 +338,3 @@ def _logits(y: Floats, lo: float, hi: float) -> Floats:
             "a density; widen the domain"
         )
     return np.ascontiguousarray(np.log(y - lo) - np.log(hi - y))
-
-
-# The parametric models by kind: their code, where their sections say what each goes with
-
-
-Builder = Callable[[RunSpec, Release], ParametricModel]
-
-
-def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
-    """Return the model of a spec given a release that it goes with.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
-
-    Raises
-    ------
-    SpecError
-        When the model's settings do not go with the release.
-    DataError
-        When the release holds what the model cannot have made.
-    """
-    assert spec.model is not None  # the caller looks
-    made = MODELS.part(spec.model.kind, spec.model.maker).build
-    if spec.model.kind == "custom":
-        return cast(ParametricModel, made(spec, release, allow_code=allow_code))
-    return cast(Builder, made)(spec, release)
-
-
-# From the spec of a parametric model and a release to the run that samples it
-
-
-_PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior
-_PRIOR_NUMBERS = 1 << 22
-_PRIOR_KEY = (0, 1)  # of the seed; those of chains have one number
-
-
-def parametric_task(
-    spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...], *, allow_code: bool = False
-) -> Task:
-    """Turn spec and release into what the chains take, and into what their file says of them.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model that is no mixture.
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
-    chains : tuple of int
-        Ids of the chains.
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
-
-    Raises
-    ------
-    SpecError, DataError
-        When spec or release do not allow the model.
-    """
-    check_columns(spec, release, about)
-    return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
-
-
-def task_of(spec: RunSpec, release: Release, model: ParametricModel, chains: tuple[int, ...]) -> Task:
-    """Return the task of a model whose draws are arrays by name."""
-    values = np.ascontiguousarray(release.values, dtype=np.float64)
-    statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
-    constants: Constants = {name: float(value) for name, value in model.constants.items()}
-    constants["acceptance_bound"] = model.acceptance_bound
-    rows = "obs" if release.by_record else "released"
-    return Task(
-        run=make_run(spec, model, chains),
-        content=Named(model.parameters, model.coords, statistics),
-        observed=values,
-        dims=(rows, "column"),
-        columns=release.columns,
-        constants={name: value for name, value in constants.items() if not _is_nan(value)},
-        attrs={"model": model.kind, **model.attrs},
-        prior=lambda entropy: _prior(model, entropy),
-    )
-
-
-def _prior(model: ParametricModel, entropy: int) -> dict[str, NDArray[np.float64]]:
-    """Draw from the model's prior, the same whichever chains a process runs."""
-    entries = sum(math.prod(model.shape(parameter)) for parameter in model.parameters)
-    draws = max(_LEAST_PRIOR, min(_PRIOR, _PRIOR_NUMBERS // max(entries, 1)))
-    return model.prior_draws(Generator(PCG64(SeedSequence(entropy, spawn_key=_PRIOR_KEY))), draws)
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def check_columns(spec: RunSpec, release: Release, about: bool) -> None:
-    """Refuse a choice among the columns of a release: what a model is fitted to is the release as a whole."""
-    wanted = spec.release.columns if spec.release is not None and about else None
-    for name in wanted or ():
-        if name not in release.columns:
-            raise DataError(
-                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
-            )
-    if wanted is not None and set(wanted) != set(release.columns):
-        assert spec.model is not None  # the caller looks
-        raise DataError(
-            f"release.columns: {spec.model.kind} is fitted to all columns of a release "
-            f"({', '.join(release.columns)}); leave it out"
-        )

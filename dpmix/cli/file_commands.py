@@ -133,10 +133,10 @@ def show_(
     debug: Debug = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
-    from dpmix.api.spending import show, to_text
+    from dpmix.api.spending import ledger_text, show_ledger
 
-    found = show(ledger, dataset)
-    emit(json.dumps(found, indent=1, allow_nan=False) if as_json else to_text(found))
+    found = show_ledger(ledger, dataset)
+    emit(json.dumps(found, indent=1, allow_nan=False) if as_json else ledger_text(found))
 
 
 @app.command()

@@ -21,7 +21,7 @@ from dpmix.release.tallies import counts_problem, grid_of
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, layout_of, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 
-__all__ = ["all_released", "check_attributes", "with_edges"]
+__all__ = ["Head", "MixtureFile", "NamedFile", "all_released", "check_attributes", "read_file", "with_edges"]
 
 
 # What the root attributes of a chains file must say, whoever changed them since.

@@ -38,7 +38,7 @@ FAULTS = {
     ),
     "no density of the way back": (
         "langevin",
-        "langevin",
+        "atom_moves",
         "math.log(work.metric_at[i, i])",
         "math.log(work.metric[i, i])",
     ),

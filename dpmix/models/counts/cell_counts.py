@@ -174,44 +174,29 @@ def _log_count_hidden(likelihood: HiddenCounts, noisy, j, c):
     return log_noise(likelihood.noise, likelihood.scale, noisy[j] - c)
 
 
-@reach.register
-def _reach_noisy(likelihood: CountsWithNoise, j):
+def _reach_of_noise(likelihood, j):
     return 2.0 * likelihood.scale + 1.0
 
 
-@reach.register
-def _reach_smoothed(likelihood: SmoothedDraws, j):
+def _reach_of_draws(likelihood, j):
     return math.inf
 
 
-@reach.register
-def _reach_polya(likelihood: PolyaDraws, j):
-    return math.inf
-
-
-@reach.register
-def _reach_hidden(likelihood: HiddenCounts, j):
-    return 2.0 * likelihood.scale + 1.0
-
-
-@hides_counts.register
-def _noisy_hides(likelihood: CountsWithNoise):
-    return False
-
-
-@hides_counts.register
-def _smoothed_hides(likelihood: SmoothedDraws):
-    return False
-
-
-@hides_counts.register
-def _polya_hides(likelihood: PolyaDraws):
-    return False
-
-
-@hides_counts.register
-def _hidden_hides(likelihood: HiddenCounts):
+def _hidden(likelihood):
     return True
+
+
+def _known(likelihood):
+    return False
+
+
+for _noise in (CountsWithNoise, HiddenCounts):
+    reach.register(_reach_of_noise, _noise)
+for _draws in (SmoothedDraws, PolyaDraws):
+    reach.register(_reach_of_draws, _draws)
+hides_counts.register(_hidden, HiddenCounts)
+for _class in (CountsWithNoise, SmoothedDraws, PolyaDraws):
+    hides_counts.register(_known, _class)
 
 
 @njit

@@ -1,4 +1,4 @@
-"""Moves of atoms, allocations integrated out: of pairs, in number, and of all that is light.
+"""Moves of atoms, allocations integrated out: of pairs, of their number, of all that is light, of several.
 
 **Mass.** Given their sum, two jumps of the process have a density proportional to (w v)^-1; on the logit of
 one's share that is flat (d share = share (1 - share) d logit). The logit moves by a normal step of any size,
@@ -58,11 +58,10 @@ Where single records made the number of clusters, and that the concentration, bo
 number at a time; the smaller R, the less the data can object, and the more sticks hold the concentration
 where it is: log r is uniform.
 
-Langevin steps of several atoms together: their shares of their mass, and the parameters of each.
-
-With x_j = log(w_j / w_m), j < m, at a fixed sum of the m weights, and the two coordinates of each component:
-the weights' prior, jumps of a gamma process with density prod_j w_j^-1 given their sum, is uniform in x
-(dw_1 .. dw_(m-1) = prod_j w_j / W dx). The likelihood is prod_c p_c^N_c, p_c = sum_h w_h G_c(theta_h), with
+**Langevin steps** move several atoms together: their shares of their mass, and the parameters of each. With
+x_j = log(w_j / w_m), j < m, at a fixed sum of the m weights, and the two coordinates of each component: the
+weights' prior, jumps of a gamma process with density prod_j w_j^-1 given their sum, is uniform in x (dw_1 ..
+dw_(m-1) = prod_j w_j / W dx). The likelihood is prod_c p_c^N_c, p_c = sum_h w_h G_c(theta_h), with
 
     dp_c/dx_j = w_j (G_cj - sum_i w_i G_ci / W),    dp_c/dtheta_j = w_j dG_c/dtheta_j.
 
@@ -101,20 +100,104 @@ from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 
 __all__ = [
-    "adopt",
     "common",
     "copy_atom",
     "jump",
     "langevin",
+    "list_atoms",
     "move_mass",
     "move_pair",
     "part",
+    "pick",
     "redraw_light",
 ]
 
 _ANYWHERE = 0.5  # share of moves of mass that go anywhere
 _NARROWEST = 5.0  # log of how much smaller the smallest steps of a pair's shape are than the largest
-_HOPELESS = -100.0
+_HOPELESS = -100.0  # log of a ratio below which nothing more is computed
+_APART = 0.8  # c
+_FAR = 60.0  # e_1^2 + e_2^2, held below it
+_LOG_2PI = math.log(2.0 * math.pi)
+_LONGEST = 4.0  # of the drift in the metric, times the root of the dimension, for starts far out
+_FLAT = 0.1  # curvature that stands for the flat prior of log ratios of weights
+_PART = 0.5  # e^2 / 2
+
+# Atoms: which of them, and how one takes the place of another
+
+
+@njit
+def list_atoms(work, atoms, least):
+    """List atoms of a weight of `least` or more in `work.chosen`; return how many, and their weight."""
+    k, total = 0, 0.0
+    for h in range(atoms):
+        if work.weights[h] >= least:
+            work.chosen[k] = h
+            k += 1
+            total += work.weights[h]
+    return k, total
+
+
+@njit
+def pick(rng, work, k, total, but):
+    """Return one of the listed atoms in proportion to weight, other than atom `but`; `total` is theirs."""
+    z = rng.random() * total
+    found = -1
+    for i in range(k):
+        h = work.chosen[i]
+        if h != but:
+            found = h
+            z -= work.weights[h]
+            if z < 0.0:
+                break
+    return found
+
+
+@njit
+def copy_atom(theta, work, source, target):
+    """Copy parameters, masses and slopes of an atom to another place; its weight is the caller's."""
+    work.sloped[target] = work.sloped[source]
+    for i in range(len(theta)):
+        theta[i, target] = theta[i, source]
+    _copy(work.rows[source], work.rows[target])
+
+
+@njit
+def adopt(work, theta, place, slot):
+    """Take over the proposed component `slot` as atom `place`."""
+    for i in range(len(theta)):
+        theta[i, place] = work.theta_at[i, slot]
+    _copy(work.rows_at[slot], work.rows[place])
+    work.sloped[place] = work.sloped_at[slot]
+
+
+@njit
+def _copy(source, target):
+    for i in range(source.shape[0]):
+        for c in range(source.shape[1]):
+            target[i, c] = source[i, c]
+
+
+@njit
+def _move_last(work, theta, place, atoms):
+    """Put the last atom into `place`, which is free; return how many there are then."""
+    last = atoms - 1
+    if place != last:
+        work.weights[place] = work.weights[last]
+        copy_atom(theta, work, last, place)
+    return last
+
+
+@njit
+def _accepts(rng, work, ratio):
+    """Return whether a proposal is accepted, and adopt it; `ratio`: the log of all but the likelihoods."""
+    ratio += log_gain(work.source, rng, work)
+    if not -rng.standard_exponential() < ratio:
+        return False
+    take_over(work.source, work)
+    return True
+
+
+# Mass and shape of a pair
 
 
 @njit
@@ -139,6 +222,42 @@ def move_mass(rng, work, a, b, least, total):
         return False
     weights[a], weights[b] = first, second
     take_over(work.source, work)
+    return True
+
+
+@njit
+def move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least):
+    """Move the shape of atoms a, a heavy one, and b; return whether it did."""
+    weights, mixed, proposed = work.weights, work.mixed, work.proposed
+    both, was_heavy = weights[a] + weights[b], weights[b] >= heavy
+    mean, variance, inner, gap, log_odds = common(kernel, theta, a, b, weights[a] / both)
+    scale = math.exp(-_NARROWEST * rng.random())
+    logit = math.log(weights[a] / weights[b]) + 2.0 * scale * rng.standard_normal()
+    gap += math.sqrt(variance) * scale * rng.standard_normal()
+    log_odds += 2.0 * scale * rng.standard_normal()
+    first, second = both / (1.0 + math.exp(-logit)), both / (1.0 + math.exp(logit))
+    if not (first >= heavy and second >= least and (second >= heavy) == was_heavy):
+        return False
+    after = part(kernel, mean, variance, 1.0 / (1.0 + math.exp(-logit)), gap, log_odds, work.theta_at)
+    if not after > 0.0:
+        return False
+    ratio = log_prior_moments(kernel, work.theta_at, 0) + log_prior_moments(kernel, work.theta_at, 1)
+    ratio -= log_prior_moments(kernel, theta, a) + log_prior_moments(kernel, theta, b)
+    ratio -= math.log(after / inner)
+    if not ratio > _HOPELESS:
+        return False
+    for j in range(2):
+        work.sloped_at[j] = fill_rows(channel, kernel, work.theta_at, j, cells, work.rows_at[j])
+    one, other = work.rows_at[0, 0], work.rows_at[1, 0]
+    old_one, old_other = work.rows[a, 0], work.rows[b, 0]
+    for c in range(len(mixed)):
+        change = (first * one[c] - weights[a] * old_one[c]) + (second * other[c] - weights[b] * old_other[c])
+        proposed[c] = max(mixed[c] + change, LEAST)
+    if not _accepts(rng, work, ratio):
+        return False
+    weights[a], weights[b] = first, second
+    adopt(work, theta, a, 0)
+    adopt(work, theta, b, 1)
     return True
 
 
@@ -172,127 +291,30 @@ def part(kernel, mean, variance, share, gap, log_odds, theta):
     return inner
 
 
-@njit
-def copy_atom(theta, work, source, target):
-    """Copy parameters, masses and slopes of an atom to another place; its weight is the caller's."""
-    work.sloped[target] = work.sloped[source]
-    for i in range(len(theta)):
-        theta[i, target] = theta[i, source]
-    own, other = work.rows[source], work.rows[target]
-    for i in range(own.shape[0]):
-        for c in range(own.shape[1]):
-            other[i, c] = own[i, c]
+# Births, deaths, splits and merges of atoms of at least a weight l
 
 
 @njit
-def adopt(work, theta, place, slot):
-    """Take over the proposed component `slot` as atom `place`."""
-    for i in range(len(theta)):
-        theta[i, place] = work.theta_at[i, slot]
-    source, target = work.rows_at[slot], work.rows[place]
-    for i in range(source.shape[0]):
-        for c in range(source.shape[1]):
-            target[i, c] = source[i, c]
-    work.sloped[place] = work.sloped_at[slot]
-
-
-@njit
-def move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least):
-    """Move the shape of atoms a, a heavy one, and b; return whether it did."""
-    weights, mixed, proposed = work.weights, work.mixed, work.proposed
-    both, was_heavy = weights[a] + weights[b], weights[b] >= heavy
-    mean, variance, inner, gap, log_odds = common(kernel, theta, a, b, weights[a] / both)
-    scale = math.exp(-_NARROWEST * rng.random())
-    logit = math.log(weights[a] / weights[b]) + 2.0 * scale * rng.standard_normal()
-    gap += math.sqrt(variance) * scale * rng.standard_normal()
-    log_odds += 2.0 * scale * rng.standard_normal()
-    first, second = both / (1.0 + math.exp(-logit)), both / (1.0 + math.exp(logit))
-    if not (first >= heavy and second >= least and (second >= heavy) == was_heavy):
-        return False
-    after = part(kernel, mean, variance, 1.0 / (1.0 + math.exp(-logit)), gap, log_odds, work.theta_at)
-    if not after > 0.0:
-        return False
-    ratio = log_prior_moments(kernel, work.theta_at, 0) + log_prior_moments(kernel, work.theta_at, 1)
-    ratio -= log_prior_moments(kernel, theta, a) + log_prior_moments(kernel, theta, b)
-    ratio -= math.log(after / inner)
-    if not ratio > _HOPELESS:
-        return False
-    for j in range(2):
-        work.sloped_at[j] = fill_rows(channel, kernel, work.theta_at, j, cells, work.rows_at[j])
-    one, other = work.rows_at[0, 0], work.rows_at[1, 0]
-    old_one, old_other = work.rows[a, 0], work.rows[b, 0]
-    for c in range(len(mixed)):
-        change = (first * one[c] - weights[a] * old_one[c]) + (second * other[c] - weights[b] * old_other[c])
-        proposed[c] = max(mixed[c] + change, LEAST)
-    ratio += log_gain(work.source, rng, work)
-    if not -rng.standard_exponential() < ratio:
-        return False
-    weights[a], weights[b] = first, second
-    adopt(work, theta, a, 0)
-    adopt(work, theta, b, 1)
-    take_over(work.source, work)
-    return True
-
-
-# Births, deaths, splits and merges of atoms of at least a weight l, allocations integrated out
-
-
-_APART = 0.8  # c
-_FAR = 60.0  # e_1^2 + e_2^2, held below it
-_LOG_2PI = math.log(2.0 * math.pi)
-
-
-@njit
-def _list(work, atoms, least):
-    """List atoms of a weight of `least` or more in `work.chosen`; return how many, and their weight."""
-    k, total = 0, 0.0
-    for h in range(atoms):
-        if work.weights[h] >= least:
-            work.chosen[k] = h
-            k += 1
-            total += work.weights[h]
-    return k, total
-
-
-@njit
-def _pick(rng, work, k, total, but):
-    """Return one of the listed atoms in proportion to weight, other than atom `but`; `total` is theirs."""
-    z = rng.random() * total
-    found = -1
-    for i in range(k):
-        h = work.chosen[i]
-        if h != but:
-            found = h
-            z -= work.weights[h]
-            if z < 0.0:
-                break
-    return found
-
-
-@njit
-def _accepts(rng, work, ratio):
-    """Return whether a proposal is accepted, and adopt it; `ratio`: the log of all but the likelihoods."""
-    ratio += log_gain(work.source, rng, work)
-    if not -rng.standard_exponential() < ratio:
-        return False
-    take_over(work.source, work)
-    return True
-
-
-@njit
-def _move_last(work, theta, place, atoms):
-    """Put the last atom into `place`, which is free; return how many there are then."""
-    last = atoms - 1
-    if place != last:
-        work.weights[place] = work.weights[last]
-        copy_atom(theta, work, last, place)
-    return last
+def jump(channel, kernel, rng, theta, cells, work, atoms, least, alpha):
+    """Propose a birth, death, split or merge; return the number of atoms."""
+    k, total = list_atoms(work, atoms, least)
+    kind = int(4.0 * rng.random())
+    room = k > 0 and atoms < len(work.weights)
+    if kind == 0 and room:
+        return _birth(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
+    if kind == 1 and k > 1:
+        return _death(rng, theta, work, atoms, least, alpha, k, total)
+    if kind == 2 and room:
+        return _split(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
+    if kind == 3 and k > 1:
+        return _merge(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
+    return atoms
 
 
 @njit
 def _birth(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total):
     weights = work.weights
-    donor = _pick(rng, work, k, total, -1)
+    donor = pick(rng, work, k, total, -1)
     weight = weights[donor]
     if not weight > 2.0 * least:
         return atoms
@@ -318,7 +340,7 @@ def _death(rng, theta, work, atoms, least, alpha, k, total):
     weights = work.weights
     gone = work.chosen[int(rng.random() * k)]
     gift = weights[gone]
-    heir = _pick(rng, work, k, total - gift, gone)
+    heir = pick(rng, work, k, total - gift, gone)
     rest = weights[heir]
     if gift > rest:
         return atoms
@@ -351,7 +373,7 @@ def _log_split(kernel, theta, whole, parts, a, b, variance, inner, gap, log_odds
 @njit
 def _split(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total):
     weights, mixed = work.weights, work.mixed
-    h = _pick(rng, work, k, total, -1)
+    h = pick(rng, work, k, total, -1)
     weight = weights[h]
     if not weight > 2.0 * least:
         return atoms
@@ -387,7 +409,7 @@ def _split(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, tot
 @njit
 def _merge(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total):
     weights, mixed = work.weights, work.mixed
-    a = _pick(rng, work, k, total, -1)
+    a = pick(rng, work, k, total, -1)
     place = int(rng.random() * (k - 1))
     b = work.chosen[place]
     if b >= a:  # the list is in increasing order
@@ -415,64 +437,7 @@ def _merge(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, tot
     return _move_last(work, theta, b, atoms)
 
 
-@njit
-def jump(channel, kernel, rng, theta, cells, work, atoms, least, alpha):
-    """Propose a birth, death, split or merge; return the number of atoms."""
-    k, total = _list(work, atoms, least)
-    kind = int(4.0 * rng.random())
-    room = k > 0 and atoms < len(work.weights)
-    if kind == 0 and room:
-        return _birth(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
-    if kind == 1 and k > 1:
-        return _death(rng, theta, work, atoms, least, alpha, k, total)
-    if kind == 2 and room:
-        return _split(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
-    if kind == 3 and k > 1:
-        return _merge(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, total)
-    return atoms
-
-
-# The concentration and all that is light, drawn anew together, allocations integrated out
-
-
-@njit
-def _break_off(rng, work, atoms, most):
-    """List all atoms in `work.chosen` in an order drawn by weight, until `most` or less is left.
-
-    Return the number of sticks, and the mass that is left behind them.
-    """
-    order, weights = work.chosen, work.weights
-    for h in range(atoms):
-        order[h] = h
-    for j in range(atoms):
-        left = 0.0
-        for i in range(j, atoms):
-            left += weights[order[i]]
-        if left <= most:
-            return j, left
-        z = left * rng.random()
-        found = atoms - 1
-        for i in range(j, atoms):
-            z -= weights[order[i]]
-            if z < 0.0:
-                found = i
-                break
-        order[j], order[found] = order[found], order[j]
-    return atoms, 0.0
-
-
-@njit
-def _compact(theta, work, atoms):
-    """Keep the atoms that `work.numbers` marks; return how many."""
-    k = 0
-    for h in range(atoms):
-        if work.numbers[h] == 0:
-            continue
-        if h != k:
-            work.weights[k] = work.weights[h]
-            copy_atom(theta, work, h, k)
-        k += 1
-    return k
+# The concentration and all that is light, drawn anew together
 
 
 @njit
@@ -524,9 +489,146 @@ def redraw_light(channel, kernel, mixing, rng, theta, cells, work, atoms, total,
     return _compact(theta, work, end), other
 
 
-_LONGEST = 4.0  # of the drift in the metric, times the root of the dimension, for starts far out
-_FLAT = 0.1  # curvature that stands for the flat prior of log ratios of weights
-_PART = 0.5  # e^2 / 2
+@njit
+def _break_off(rng, work, atoms, most):
+    """List all atoms in `work.chosen` in an order drawn by weight, until `most` or less is left.
+
+    Return the number of sticks, and the mass that is left behind them.
+    """
+    order, weights = work.chosen, work.weights
+    for h in range(atoms):
+        order[h] = h
+    for j in range(atoms):
+        left = 0.0
+        for i in range(j, atoms):
+            left += weights[order[i]]
+        if left <= most:
+            return j, left
+        z = left * rng.random()
+        found = atoms - 1
+        for i in range(j, atoms):
+            z -= weights[order[i]]
+            if z < 0.0:
+                found = i
+                break
+        order[j], order[found] = order[found], order[j]
+    return atoms, 0.0
+
+
+@njit
+def _compact(theta, work, atoms):
+    """Keep the atoms that `work.numbers` marks; return how many."""
+    k = 0
+    for h in range(atoms):
+        if work.numbers[h] == 0:
+            continue
+        if h != k:
+            work.weights[k] = work.weights[h]
+            copy_atom(theta, work, h, k)
+        k += 1
+    return k
+
+
+# Langevin steps of several atoms
+
+
+@njit
+def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
+    """Take one step of the atoms ``work.chosen[:m]``, none to fall below `least`; return its acceptance."""
+    chosen, size, slots = work.chosen, 3 * m - 1, np.arange(m)
+    vectors, mixed, proposed = work.vectors, work.mixed, work.proposed
+    drift, back, x, y, noise = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    for j in range(m):
+        h = chosen[j]
+        if not work.sloped[h]:
+            fill_slopes(channel, kernel, theta, h, cells, work.rows[h])
+            work.sloped[h] = True
+    here = _look(
+        kernel,
+        work,
+        chosen,
+        m,
+        work.weights,
+        theta,
+        work.rows,
+        chosen,
+        work.mixed,
+        False,
+        damping,
+        work.metric,
+        drift,
+    )
+    if not here > -math.inf:
+        return 0.0
+    for j in range(m):
+        h = chosen[j]
+        if j < m - 1:
+            x[j] = math.log(work.weights[h] / work.weights[chosen[m - 1]])
+        x[m - 1 + j], x[2 * m - 1 + j] = walk(kernel, theta, h)
+    ratio = 0.0
+    for i in range(size):
+        noise[i] = rng.standard_normal()
+        ratio += 0.5 * noise[i] * noise[i] - math.log(work.metric[i, i])
+        y[i] = noise[i]
+    solve_transposed(work.metric, y[:size])
+    for i in range(size):
+        y[i] += x[i] + _PART * drift[i]
+    if not _propose(kernel, work, chosen, m, least, y):
+        return 0.0
+    for c in range(len(mixed)):
+        proposed[c] = mixed[c]
+    for j in range(m):
+        h = chosen[j]
+        work.sloped_at[j] = fill_rows(channel, kernel, work.theta_at, h, cells, work.rows_at[j])
+        after, before = work.weights_at[h], work.weights[h]
+        masses, old = work.rows_at[j, 0], work.rows[h, 0]
+        for c in range(len(mixed)):
+            proposed[c] += after * masses[c] - before * old[c]
+    for c in range(len(mixed)):
+        proposed[c] = max(proposed[c], LEAST)
+    gain = log_gain(work.source, rng, work)
+    if not gain > _HOPELESS:
+        return 0.0
+    ratio += gain
+    for j in range(m):
+        if not work.sloped_at[j]:
+            fill_slopes(channel, kernel, work.theta_at, chosen[j], cells, work.rows_at[j])
+    there = _look(
+        kernel,
+        work,
+        chosen,
+        m,
+        work.weights_at,
+        work.theta_at,
+        work.rows_at,
+        slots,
+        proposed,
+        True,
+        damping,
+        work.metric_at,
+        back,
+    )
+    if not there > -math.inf:
+        return 0.0
+    ratio += there - here
+    for i in range(size):
+        gap = 0.0
+        for k in range(i, size):
+            gap += work.metric_at[k, i] * (x[k] - y[k] - _PART * back[k])
+        ratio += math.log(work.metric_at[i, i]) - 0.5 * gap * gap
+    if not ratio > -math.inf:
+        return 0.0
+    acceptance = math.exp(min(ratio, 0.0))
+    if rng.random() < acceptance:
+        for j in range(m):
+            h = chosen[j]
+            work.weights[h] = work.weights_at[h]
+            for i in range(len(theta)):
+                theta[i, h] = work.theta_at[i, h]
+            _copy(work.rows_at[j], work.rows[h])
+            work.sloped[h] = True
+        take_over(work.source, work)
+    return acceptance
 
 
 @njit
@@ -608,115 +710,3 @@ def _propose(kernel, work, chosen, m, least, y):
         if not place(kernel, y[m - 1 + j], y[2 * m - 1 + j], work.theta_at, h):
             return False
     return True
-
-
-@njit
-def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
-    """Take one step of the atoms ``work.chosen[:m]``, none to fall below `least`; return its acceptance."""
-    chosen, size, slots = work.chosen, 3 * m - 1, np.arange(m)
-    drift, back, x, y, noise = (
-        work.vectors[0],
-        work.vectors[1],
-        work.vectors[2],
-        work.vectors[3],
-        work.vectors[4],
-    )
-    for j in range(m):
-        h = chosen[j]
-        if not work.sloped[h]:
-            fill_slopes(channel, kernel, theta, h, cells, work.rows[h])
-            work.sloped[h] = True
-    here = _look(
-        kernel,
-        work,
-        chosen,
-        m,
-        work.weights,
-        theta,
-        work.rows,
-        chosen,
-        work.mixed,
-        False,
-        damping,
-        work.metric,
-        drift,
-    )
-    if not here > -math.inf:
-        return 0.0
-    for j in range(m):
-        h = chosen[j]
-        if j < m - 1:
-            x[j] = math.log(work.weights[h] / work.weights[chosen[m - 1]])
-        x[m - 1 + j], x[2 * m - 1 + j] = walk(kernel, theta, h)
-    ratio = 0.0
-    for i in range(size):
-        noise[i] = rng.standard_normal()
-        ratio += 0.5 * noise[i] * noise[i] - math.log(work.metric[i, i])
-        y[i] = noise[i]
-    solve_transposed(work.metric, y[:size])
-    for i in range(size):
-        y[i] += x[i] + _PART * drift[i]
-    if not _propose(kernel, work, chosen, m, least, y):
-        return 0.0
-    proposed, mixed = work.proposed, work.mixed
-    for c in range(len(mixed)):
-        proposed[c] = mixed[c]
-    for j in range(m):
-        h = chosen[j]
-        work.sloped_at[j] = fill_rows(channel, kernel, work.theta_at, h, cells, work.rows_at[j])
-        after, before = work.weights_at[h], work.weights[h]
-        masses, old = work.rows_at[j, 0], work.rows[h, 0]
-        for c in range(len(mixed)):
-            proposed[c] += after * masses[c] - before * old[c]
-    for c in range(len(mixed)):
-        proposed[c] = max(proposed[c], LEAST)
-    gain = log_gain(work.source, rng, work)
-    if not gain > _HOPELESS:
-        return 0.0
-    ratio += gain
-    for j in range(m):
-        if not work.sloped_at[j]:
-            fill_slopes(channel, kernel, work.theta_at, chosen[j], cells, work.rows_at[j])
-    there = _look(
-        kernel,
-        work,
-        chosen,
-        m,
-        work.weights_at,
-        work.theta_at,
-        work.rows_at,
-        slots,
-        proposed,
-        True,
-        damping,
-        work.metric_at,
-        back,
-    )
-    if not there > -math.inf:
-        return 0.0
-    ratio += there - here
-    for i in range(size):
-        gap = 0.0
-        for k in range(i, size):
-            gap += work.metric_at[k, i] * (x[k] - y[k] - _PART * back[k])
-        ratio += math.log(work.metric_at[i, i]) - 0.5 * gap * gap
-    if not ratio > -math.inf:
-        return 0.0
-    acceptance = math.exp(min(ratio, 0.0))
-    if rng.random() < acceptance:
-        for j in range(m):
-            h = chosen[j]
-            work.weights[h] = work.weights_at[h]
-            for i in range(len(theta)):
-                theta[i, h] = work.theta_at[i, h]
-            _copy(work.rows_at[j], work.rows[h])
-            work.sloped[h] = True
-        take_over(work.source, work)
-    return acceptance
-
-
-@njit
-def _copy(source, target):
-    for i in range(source.shape[0]):
-        for c in range(source.shape[1]):
-            target[i, c] = source[i, c]

@@ -5,17 +5,22 @@
 records in its cell, so that its relative error has to be near 1e-12 (methods, section 12): differences of the
 smaller tail, and where a component is so wide that these cancel, Gauss-Legendre sums of the density.
 
-Normal kernels under additive noise have both in closed form. With F the distribution function of z and g its
-density, dF/dmu = -g, and dF/dsigma2 = g'/2 (the heat equation), so that the derivatives are differences of g
-and g' at the edges.
+**Normal kernels** under additive noise have both in closed form. With F the distribution function of z and g
+its density, dF/dmu = -g, and dF/dsigma2 = g'/2 (the heat equation), so that the derivatives are differences
+of g and g' at the edges.
 
-Beta kernels, by sums over nodes that are laid out once.
+**Beta kernels**, and outputs where they are finite, have derivatives by differences. Under Laplace noise of
+scale s, with f the beta density, L(z) and R(z) the integrals of f(y) exp(-|z - y|/s) over y below and above
+z: g = (L + R) / (2 s), L' = f - L/s, R' = R/s - f, so that the mass between two edges is that of f plus the
+difference of (R - L) / 2 (`dpmix.mechanisms.channels.additive_beta` has both). Under Gaussian noise a
+Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard deviation.
 
-Where noise hides what is narrow, the mass that a component gives to a released cell need not come from tails
-of the beta distribution at each edge: with f the density, and pieces narrow beside its standard deviation,
-the integrals of f and of f exp(-u/s), u the distance from either end of the piece, are Gauss-Legendre sums at
-nodes whose logarithms are known, an exponential each. In the two end pieces f = y^(a-1) (1-y)^(b-1)/B(a, b)
-is not smooth; there (1-y)^(b-1) exp(r y) = sum_k c_k y^k, with
+**Sums over pieces.** Where noise hides what is narrow, the mass that a beta component gives to a released
+cell need not come from tails of the beta distribution at each edge: with pieces of the bounds narrow beside
+its standard deviation, the integrals of f and of f exp(-u/s), u the distance from either end of the piece,
+are Gauss-Legendre sums at nodes that are laid out once and whose logarithms are known, an exponential each.
+In the two end pieces f = y^(a-1) (1-y)^(b-1)/B(a, b) is not smooth; there (1-y)^(b-1) exp(r y) =
+sum_k c_k y^k, with
 
     (k + 1) c_(k+1) = k c_k - (b - 1) c_k + r (c_k - c_(k-1)),    c_0 = 1,
 
@@ -23,19 +28,9 @@ and the integral over [0, d] is sum_k c_k d^(a+k)/(a + k) over B(a, b).
 
 Errors are below 1e-12 of the whole for pieces of at most two thirds of a standard deviation (`can_sum`),
 which is no more than what tails at edges have. From these sums come the outputs of a square wave and, in two
-recursions from the ends, L(z) and R(z) of Laplace noise (`dpmix.models.counts_mixture.masses`). Under
-Gaussian noise the chance of a cell given y is smooth: a table has it at the nodes, and in the end pieces its
-polynomial in the distance from the end, for the moments of f there.
-
-Masses of cells under beta kernels, and of outputs where they are finite, with derivatives by differences.
-
-Under Laplace noise of scale s, with f the beta density, L(z) and R(z) the integrals of f(y) exp(-|z - y|/s)
-over y below and above z: g = (L + R) / (2 s), L' = f - L/s, R' = R/s - f, so that the mass between two edges
-is that of f plus the difference of (R - L) / 2 (`dpmix.mechanisms.channels.additive_beta` has both). Under
-Gaussian noise a Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard deviation.
-
-Components that are not narrow beside pieces of the bounds have the sums of
-`dpmix.models.counts_mixture.masses` under a square wave and under noise that is not small.
+recursions from the ends, L(z) and R(z) of Laplace noise that is not small. Under wide Gaussian noise the
+chance of a cell given y is smooth: a table has it at the nodes, and in the end pieces its polynomial in the
+distance from the end, for the moments of f there.
 """
 
 from __future__ import annotations
@@ -70,34 +65,38 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import erfcx, exp, log_beta
 
 __all__ = [
-    "BetaPieces",
+    "cells_for",
     "MassCells",
     "NO_PIECES",
     "can_sum",
-    "cut_between",
     "fill_rows",
     "fill_slopes",
     "gaussian_rule",
     "make_cells",
     "pieces_for",
-    "pieces_of",
-    "sum_pieces",
-    "sum_sides",
-    "sum_table",
-    "tabulated",
 ]
 
-# Integrals of a beta density over pieces of its interval, by sums over nodes that are laid out once
-
-
+Floats = NDArray[np.float64]
+_HALF = math.sqrt(0.5)
+_TOP = 1.0 / math.sqrt(2.0 * math.pi)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_WIDE = 30.0  # noise scales, or widths of a cell, beyond which a component's sd makes differences cancel
+_BEND = 0.3  # of a cell beside the component, up to which four nodes are exact
+_STEP = 1e-4  # of a difference, in logarithms of the parameters or standard deviations
+_RULE_ORDER = 5  # nodes of a piece
+_PIECE = 4.0  # pieces to a standard deviation of the noise
+_BEYOND = 14.0  # standard deviations beyond the domain after which nothing is left
+_SMOOTH = 0.25  # standard deviation of Gaussian noise, as a share of the domain, for an exact table
+_NOISY = 0.1  # scale of Laplace noise, as a share of the domain, from which on every cell has some mass
 _WIDEST = 1.0 / 96.0  # of a piece, as a share of the interval
 _ORDER, _NEAR_ORDER, _NEAR = 5, 8, 4  # nodes of a piece; of those at so few pieces of their width from an end
 _NARROW = 1.5  # standard deviations to a piece are at least this
-_MOST = 2.0  # a parameter times the width of an end piece, for a series without cancellation
+_STEEPEST = 2.0  # a parameter times the width of an end piece, for a series without cancellation
 _TERMS = 60
 _MOMENTS = 6
+_NONE = np.zeros(0, dtype=np.int64)
 
-Floats = NDArray[np.float64]
+# Cells, and their masses under a component
 
 
 class BetaPieces(NamedTuple):
@@ -119,176 +118,9 @@ class BetaPieces(NamedTuple):
     table: Any
 
 
-_NONE = np.zeros(0, dtype=np.int64)
 NO_PIECES = BetaPieces(
     np.zeros((2, 0)), np.zeros((3, 0)), _NONE, np.zeros(0), _NONE, math.inf, np.zeros((0, 0))
 )
-
-
-def cut_between(places: Floats) -> Floats:
-    """Return cuts of [0, 1] at all places (E,) within it, increasing, and enough more between them."""
-    ends = np.unique(np.concatenate([[0.0], places, [1.0]]))
-    parts = [
-        np.linspace(a, b, math.ceil((b - a) / _WIDEST * (1.0 - 1e-9)) + 1)
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
-    ]
-    return np.unique(np.concatenate(parts))
-
-
-def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> BetaPieces:
-    """Return the pieces between cuts.
-
-    Parameters
-    ----------
-    cuts : float64 array (C,)
-        Increasing, from 0 to 1.
-    wanted : float64 array (E,)
-        Those of the cuts at which something is asked for.
-    scale : float
-        s; infinite where exponentials are not needed.
-    """
-    places, weights, right, left, first = [], [], [], [], [0]
-    for k, (low, high) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
-        if 0 < k < len(cuts) - 2:
-            near = min(low, 1.0 - high) < (_NEAR - 0.5) * (high - low)
-            node, weight = np.polynomial.legendre.leggauss(_NEAR_ORDER if near else _ORDER)
-            y = 0.5 * (low + high) + 0.5 * (high - low) * node
-            places.append(y)
-            weights.append(0.5 * (high - low) * weight / (y * (1.0 - y)))
-            right.append(np.exp((y - high) / scale))
-            left.append(np.exp((low - y) / scale))
-        first.append(sum(map(len, places)))
-    if not places:
-        return NO_PIECES
-    y, w = np.concatenate(places), np.concatenate(weights)
-    return BetaPieces(
-        np.stack([np.log(y), np.log1p(-y)]),
-        np.stack([w, w * np.concatenate(right), w * np.concatenate(left)]),
-        np.array(first, dtype=np.int64),
-        cuts,
-        np.searchsorted(cuts, wanted).astype(np.int64),
-        float(np.diff(cuts).max()),
-        np.zeros((0, 0)),
-    )
-
-
-def tabulated(pieces: BetaPieces, chance: Callable[[Floats], Floats]) -> BetaPieces:
-    """Return the pieces with a table.
-
-    Parameters
-    ----------
-    pieces : BetaPieces
-    chance : callable
-        From places y of [0, 1] (Q,) to the probabilities of the cells given each (B, Q): smooth in y.
-    """
-    widths = (pieces.cuts[1], 1.0 - pieces.cuts[-2])
-    u = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_MOMENTS) + 0.5) / _MOMENTS)
-    solve = np.linalg.inv(np.vander(u, increasing=True))
-    powers = np.arange(_MOMENTS)
-    ends = [
-        (chance(y) @ solve.T) / width**powers
-        for y, width in ((widths[0] * u, widths[0]), (1.0 - widths[1] * u, widths[1]))
-    ]
-    inner = chance(np.exp(pieces.nodes[0])) * pieces.weights[0]
-    return pieces._replace(table=np.ascontiguousarray(np.concatenate([inner, *ends], axis=1)))
-
-
-@njit
-def can_sum(a, b, pieces):
-    """Return whether sums over these pieces are exact."""
-    cuts = pieces.cuts
-    if len(cuts) == 0:
-        return False
-    total = a + b
-    variance = a * b / (total * total * (total + 1.0))
-    wide, end = _NARROW * pieces.widest, max(cuts[1], 1.0 - cuts[len(cuts) - 2])
-    return variance >= wide * wide and max(a, b) * end <= _MOST
-
-
-@njit
-def _end_piece(a, b, width, rate, constant):
-    """Return the integral over [0, width] of y^(a-1) (1-y)^(b-1) exp(rate y), times exp(-constant)."""
-    before, now, power, value = 0.0, 1.0, 1.0, 1.0 / a
-    for k in range(_TERMS):
-        after = (k * now - (b - 1.0) * now + rate * (now - before)) / (k + 1.0)
-        before, now = now, after
-        power *= width
-        term = now * power / (a + k + 1.0)
-        value += term
-        if abs(term) < 1e-17 * abs(value):
-            break
-    return value * math.exp(a * math.log(width) - constant)
-
-
-@njit
-def sum_pieces(a, b, pieces, masses):
-    """Set the masses of the pieces (C - 1,)."""
-    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
-    last, constant = len(first) - 2, log_beta(a, b)
-    for k in range(1, last):
-        total = 0.0
-        for q in range(first[k], first[k + 1]):
-            total += weights[0, q] * math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
-        masses[k] = total
-    masses[0] = _end_piece(a, b, cuts[1], 0.0, constant)
-    masses[last] = _end_piece(b, a, 1.0 - cuts[last], 0.0, constant)
-
-
-@njit
-def sum_table(a, b, pieces, masses):
-    """Set the masses of the cells (B,) that the pieces have a table of."""
-    nodes, cuts, table = pieces.nodes, pieces.cuts, pieces.table
-    size, constant = nodes.shape[1], log_beta(a, b)
-    values = np.empty(table.shape[1])
-    for q in range(size):
-        values[q] = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
-    low, high = cuts[1], 1.0 - cuts[len(cuts) - 2]
-    for j in range(_MOMENTS):
-        values[size + j] = _end_piece(a + j, b, low, 0.0, constant)
-        values[size + _MOMENTS + j] = _end_piece(b + j, a, high, 0.0, constant)
-    for c in range(len(table)):
-        masses[c] = dot(table[c], values)
-
-
-@njit
-def sum_sides(a, b, pieces, scale, masses, left, right):
-    """Set the masses of the pieces (C - 1,), and L and R at the cuts (C,).
-
-    L(z) is the integral of f(y) exp(-(z - y)/s) over y < z, R(z) that of f(y) exp(-(y - z)/s) over y > z.
-    """
-    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
-    end, rate, constant = len(first) - 1, 1.0 / scale, log_beta(a, b)
-    last = end - 1
-    for k in range(1, last):
-        mass = by_right = by_left = 0.0
-        for q in range(first[k], first[k + 1]):
-            height = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
-            mass += weights[0, q] * height
-            by_right += weights[1, q] * height
-            by_left += weights[2, q] * height
-        masses[k], left[k + 1], right[k] = mass, by_right, by_left
-    low, high = cuts[1], 1.0 - cuts[last]
-    masses[0] = _end_piece(a, b, low, 0.0, constant)
-    masses[last] = _end_piece(b, a, high, 0.0, constant)
-    left[0] = right[end] = 0.0
-    left[1] = math.exp(-low * rate) * _end_piece(a, b, low, rate, constant)
-    right[0] = _end_piece(a, b, low, -rate, constant)
-    left[end] = _end_piece(b, a, high, -rate, constant)
-    right[last] = math.exp(-high * rate) * _end_piece(b, a, high, rate, constant)
-    for k in range(end):
-        left[k + 1] += left[k] * math.exp((cuts[k] - cuts[k + 1]) * rate)
-    for k in range(last, -1, -1):
-        right[k] += right[k + 1] * math.exp((cuts[k] - cuts[k + 1]) * rate)
-
-
-# Masses that a component's law of z gives to cells, with their derivatives
-
-
-_HALF = math.sqrt(0.5)
-_TOP = 1.0 / math.sqrt(2.0 * math.pi)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
-_WIDE = 30.0  # noise scales, or widths of a cell, beyond which a component's sd makes differences cancel
-_BEND = 0.3  # of a cell beside the component, up to which four nodes are exact
 
 
 class MassCells(NamedTuple):
@@ -296,8 +128,7 @@ class MassCells(NamedTuple):
 
     edges (E,): finite ones, E + 1 cells between them; outputs (B,): numbers of the cells where outputs are
     finite, which then have no edges; nodes, weights (m,), first (B + 1,): of a quadrature in each cell, where
-    one is needed; tails (3, E), spare (2, m): scratch; pieces: of the bounds, of
-    `sum_pieces`.
+    one is needed; tails (3, E), spare (2, m): scratch; pieces: of the bounds, for beta kernels.
     """
 
     edges: Any
@@ -324,6 +155,16 @@ def make_cells(
     return MassCells(edges, outputs, nodes, weights, first, tails, spare, pieces)
 
 
+def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
+    """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
+    if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
+        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
+        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
+    if isinstance(kernel, Beta):
+        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
+    return make_cells(edges, outputs)
+
+
 @dispatch(on=2)
 def fill_rows(channel, kernel, theta, h, cells, rows):
     """Set ``rows[0]`` to the masses of all cells under theta[:, h]; return whether derivatives are set."""
@@ -332,6 +173,9 @@ def fill_rows(channel, kernel, theta, h, cells, rows):
 @dispatch(on=2)
 def fill_slopes(channel, kernel, theta, h, cells, rows):
     """Set the derivatives ``rows[1]`` and ``rows[2]``, given the masses."""
+
+
+# Normal kernels under additive noise
 
 
 @njit
@@ -452,13 +296,7 @@ def _no_slopes(channel, kernel, theta, h, cells, rows):
 for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
     fill_slopes.register(_no_slopes, _channel, NormalNIG)
 
-
-_STEP = 1e-4  # of a difference, in logarithms of the parameters or standard deviations
-_RULE_ORDER = 5  # nodes of a piece
-_PIECE = 4.0  # pieces to a standard deviation of the noise
-_BEYOND = 14.0  # standard deviations beyond the domain after which nothing is left
-_SMOOTH = 0.25  # standard deviation of Gaussian noise, as a share of the domain, for an exact table
-_NOISY = 0.1  # scale of Laplace noise, as a share of the domain, from which on every cell has some mass
+# Beta kernels, and outputs
 
 
 def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -517,6 +355,32 @@ def _gaussian_pieces(places: Floats, sd: float) -> BetaPieces:
     return tabulated(pieces_of(cut_between(np.zeros(0)), np.zeros(0)), chance)
 
 
+@fill_rows.register
+def _fill_laplace_beta(channel: LaplaceNoise, kernel: Beta, theta, h, cells, rows):
+    a, b, edges, last = theta[A, h], theta[B, h], cells.edges, len(cells.edges)
+    scale = channel.scale / kernel.width
+    sides, masses = cells.spare[0, :last], rows[0]
+    if can_sum(a, b, cells.pieces):
+        _sum_laplace(a, b, scale, cells.pieces, masses)
+        return False
+    panels = laplace_panels(a, b, scale)
+    if 1 < len(panels) <= MOST_PANELS:
+        fill_laplace(a, b, kernel.lo, kernel.width, scale, panels, edges, 0, last, sides, -1.0)
+        for i in range(last):
+            sides[i] *= channel.scale
+    else:
+        for i in range(last):
+            below = (edges[i] - kernel.lo) / kernel.width
+            above = (kernel.lo + kernel.width - edges[i]) / kernel.width
+            sides[i] = _half_difference(a, b, below, above, scale)
+    fill_masses(kernel, theta, h, edges, masses)
+    masses[0] = max(masses[0] + sides[0], LEAST)
+    for c in range(1, last):
+        masses[c] = max(masses[c] + (sides[c] - sides[c - 1]), LEAST)
+    masses[last] = max(masses[last] - sides[last - 1], LEAST)
+    return False
+
+
 @njit
 def _half_difference(a, b, below, above, scale):
     """Return (R - L) / 2 at a place `below` from lo and `above` from hi, in units of the interval."""
@@ -549,32 +413,6 @@ def _sum_laplace(a, b, scale, pieces, masses):
 
 
 @fill_rows.register
-def _fill_laplace_beta(channel: LaplaceNoise, kernel: Beta, theta, h, cells, rows):
-    a, b, edges, last = theta[A, h], theta[B, h], cells.edges, len(cells.edges)
-    scale = channel.scale / kernel.width
-    sides, masses = cells.spare[0, :last], rows[0]
-    if can_sum(a, b, cells.pieces):
-        _sum_laplace(a, b, channel.scale / kernel.width, cells.pieces, masses)
-        return False
-    panels = laplace_panels(a, b, scale)
-    if 1 < len(panels) <= MOST_PANELS:
-        fill_laplace(a, b, kernel.lo, kernel.width, scale, panels, edges, 0, last, sides, -1.0)
-        for i in range(last):
-            sides[i] *= channel.scale
-    else:
-        for i in range(last):
-            below = (edges[i] - kernel.lo) / kernel.width
-            above = (kernel.lo + kernel.width - edges[i]) / kernel.width
-            sides[i] = _half_difference(a, b, below, above, scale)
-    fill_masses(kernel, theta, h, edges, masses)
-    masses[0] = max(masses[0] + sides[0], LEAST)
-    for c in range(1, last):
-        masses[c] = max(masses[c] + (sides[c] - sides[c - 1]), LEAST)
-    masses[last] = max(masses[last] - sides[last - 1], LEAST)
-    return False
-
-
-@fill_rows.register
 def _fill_gaussian_beta(channel: GaussianNoise, kernel: Beta, theta, h, cells, rows):
     if can_sum(theta[A, h], theta[B, h], cells.pieces):
         sum_table(theta[A, h], theta[B, h], cells.pieces, rows[0])
@@ -601,7 +439,7 @@ def _fill_none_beta(channel: NoNoise, kernel: Beta, theta, h, cells, rows):
 
 
 @njit
-def _fill_any_outputs(channel, kernel, theta, h, cells, rows):
+def _fill_outputs(channel, kernel, theta, h, cells, rows):
     fill_marginal(channel, kernel, theta, h, cells.outputs, 0, len(cells.outputs), rows[0])
     for c in range(rows.shape[1]):
         rows[0, c] = max(rows[0, c], LEAST)
@@ -612,7 +450,7 @@ def _fill_any_outputs(channel, kernel, theta, h, cells, rows):
 def _fill_square_wave_beta(channel: SquareWaveNoise, kernel: Beta, theta, h, cells, rows):
     a, b = theta[A, h], theta[B, h]
     if not can_sum(a, b, cells.pieces):
-        return _fill_any_outputs(channel, kernel, theta, h, cells, rows)
+        return _fill_outputs(channel, kernel, theta, h, cells, rows)
     inner, reach = len(channel.edges) + 1, int(channel.reach)
     masses, near = np.empty(inner), np.empty(inner + 2 * reach)
     sum_pieces(a, b, cells.pieces, masses)
@@ -635,24 +473,172 @@ def _differences(channel, kernel, theta, h, cells, rows):
             rows[1 + k, c] = (other[0, c] - rows[0, c]) / step
 
 
-def _fill_outputs(channel, kernel, theta, h, cells, rows):
-    return _fill_any_outputs(channel, kernel, theta, h, cells, rows)
-
-
 for _kernel in (NormalNIG, Beta):
     fill_rows.register(_fill_outputs, BinomialNoise, _kernel)
     for _outputs in (BinomialNoise, SquareWaveNoise):
         fill_slopes.register(_differences, _outputs, _kernel)
-fill_rows.register(_fill_outputs, SquareWaveNoise, NormalNIG)
+
+
 for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
     fill_slopes.register(_differences, _channel, Beta)
 
 
-def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
-    """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
-    if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
-        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
-        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
-    if isinstance(kernel, Beta):
-        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
-    return make_cells(edges, outputs)
+fill_rows.register(_fill_outputs, SquareWaveNoise, NormalNIG)
+
+# Integrals of a beta density over pieces of its interval
+
+
+def cut_between(places: Floats) -> Floats:
+    """Return cuts of [0, 1] at all places (E,) within it, increasing, and enough more between them."""
+    ends = np.unique(np.concatenate([[0.0], places, [1.0]]))
+    parts = [
+        np.linspace(a, b, math.ceil((b - a) / _WIDEST * (1.0 - 1e-9)) + 1)
+        for a, b in zip(ends[:-1], ends[1:], strict=True)
+    ]
+    return np.unique(np.concatenate(parts))
+
+
+def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> BetaPieces:
+    """Return the pieces between cuts.
+
+    Parameters
+    ----------
+    cuts : float64 array (C,)
+        Increasing, from 0 to 1.
+    wanted : float64 array (E,)
+        Those of the cuts at which something is asked for.
+    scale : float
+        s; infinite where exponentials are not needed.
+    """
+    places, weights, right, left, first = [], [], [], [], [0]
+    for k, (low, high) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        if 0 < k < len(cuts) - 2:
+            near = min(low, 1.0 - high) < (_NEAR - 0.5) * (high - low)
+            node, weight = np.polynomial.legendre.leggauss(_NEAR_ORDER if near else _ORDER)
+            y = 0.5 * (low + high) + 0.5 * (high - low) * node
+            places.append(y)
+            weights.append(0.5 * (high - low) * weight / (y * (1.0 - y)))
+            right.append(np.exp((y - high) / scale))
+            left.append(np.exp((low - y) / scale))
+        first.append(sum(map(len, places)))
+    if not places:
+        return NO_PIECES
+    y, w = np.concatenate(places), np.concatenate(weights)
+    return BetaPieces(
+        np.stack([np.log(y), np.log1p(-y)]),
+        np.stack([w, w * np.concatenate(right), w * np.concatenate(left)]),
+        np.array(first, dtype=np.int64),
+        cuts,
+        np.searchsorted(cuts, wanted).astype(np.int64),
+        float(np.diff(cuts).max()),
+        np.zeros((0, 0)),
+    )
+
+
+def tabulated(pieces: BetaPieces, chance: Callable[[Floats], Floats]) -> BetaPieces:
+    """Return the pieces with a table.
+
+    Parameters
+    ----------
+    pieces : BetaPieces
+    chance : callable
+        From places y of [0, 1] (Q,) to the probabilities of the cells given each (B, Q): smooth in y.
+    """
+    widths = (pieces.cuts[1], 1.0 - pieces.cuts[-2])
+    u = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_MOMENTS) + 0.5) / _MOMENTS)
+    solve = np.linalg.inv(np.vander(u, increasing=True))
+    powers = np.arange(_MOMENTS)
+    ends = [
+        (chance(y) @ solve.T) / width**powers
+        for y, width in ((widths[0] * u, widths[0]), (1.0 - widths[1] * u, widths[1]))
+    ]
+    inner = chance(np.exp(pieces.nodes[0])) * pieces.weights[0]
+    return pieces._replace(table=np.ascontiguousarray(np.concatenate([inner, *ends], axis=1)))
+
+
+@njit
+def can_sum(a, b, pieces):
+    """Return whether sums over these pieces are exact."""
+    cuts = pieces.cuts
+    if len(cuts) == 0:
+        return False
+    total = a + b
+    variance = a * b / (total * total * (total + 1.0))
+    wide, end = _NARROW * pieces.widest, max(cuts[1], 1.0 - cuts[len(cuts) - 2])
+    return variance >= wide * wide and max(a, b) * end <= _STEEPEST
+
+
+@njit
+def _end_piece(a, b, width, rate, constant):
+    """Return the integral over [0, width] of y^(a-1) (1-y)^(b-1) exp(rate y), times exp(-constant)."""
+    before, now, power, value = 0.0, 1.0, 1.0, 1.0 / a
+    for k in range(_TERMS):
+        after = (k * now - (b - 1.0) * now + rate * (now - before)) / (k + 1.0)
+        before, now = now, after
+        power *= width
+        term = now * power / (a + k + 1.0)
+        value += term
+        if abs(term) < 1e-17 * abs(value):
+            break
+    return value * math.exp(a * math.log(width) - constant)
+
+
+@njit
+def sum_pieces(a, b, pieces, masses):
+    """Set the masses of the pieces (C - 1,)."""
+    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
+    last, constant = len(first) - 2, log_beta(a, b)
+    for k in range(1, last):
+        total = 0.0
+        for q in range(first[k], first[k + 1]):
+            total += weights[0, q] * math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+        masses[k] = total
+    masses[0] = _end_piece(a, b, cuts[1], 0.0, constant)
+    masses[last] = _end_piece(b, a, 1.0 - cuts[last], 0.0, constant)
+
+
+@njit
+def sum_table(a, b, pieces, masses):
+    """Set the masses of the cells (B,) that the pieces have a table of."""
+    nodes, cuts, table = pieces.nodes, pieces.cuts, pieces.table
+    size, constant = nodes.shape[1], log_beta(a, b)
+    values = np.empty(table.shape[1])
+    for q in range(size):
+        values[q] = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+    low, high = cuts[1], 1.0 - cuts[len(cuts) - 2]
+    for j in range(_MOMENTS):
+        values[size + j] = _end_piece(a + j, b, low, 0.0, constant)
+        values[size + _MOMENTS + j] = _end_piece(b + j, a, high, 0.0, constant)
+    for c in range(len(table)):
+        masses[c] = dot(table[c], values)
+
+
+@njit
+def sum_sides(a, b, pieces, scale, masses, left, right):
+    """Set the masses of the pieces (C - 1,), and L and R at the cuts (C,).
+
+    L(z) is the integral of f(y) exp(-(z - y)/s) over y < z, R(z) that of f(y) exp(-(y - z)/s) over y > z.
+    """
+    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
+    end, rate, constant = len(first) - 1, 1.0 / scale, log_beta(a, b)
+    last = end - 1
+    for k in range(1, last):
+        mass = by_right = by_left = 0.0
+        for q in range(first[k], first[k + 1]):
+            height = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+            mass += weights[0, q] * height
+            by_right += weights[1, q] * height
+            by_left += weights[2, q] * height
+        masses[k], left[k + 1], right[k] = mass, by_right, by_left
+    low, high = cuts[1], 1.0 - cuts[last]
+    masses[0] = _end_piece(a, b, low, 0.0, constant)
+    masses[last] = _end_piece(b, a, high, 0.0, constant)
+    left[0] = right[end] = 0.0
+    left[1] = math.exp(-low * rate) * _end_piece(a, b, low, rate, constant)
+    right[0] = _end_piece(a, b, low, -rate, constant)
+    left[end] = _end_piece(b, a, high, -rate, constant)
+    right[last] = math.exp(-high * rate) * _end_piece(b, a, high, rate, constant)
+    for k in range(end):
+        left[k + 1] += left[k] * math.exp((cuts[k] - cuts[k + 1]) * rate)
+    for k in range(last, -1, -1):
+        right[k] += right[k + 1] * math.exp((cuts[k] - cuts[k + 1]) * rate)

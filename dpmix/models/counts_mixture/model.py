@@ -1,12 +1,13 @@
-"""Mixtures given counts behind the face that all chains have; their draws are those of any mixture.
+"""Mixtures given counts in cells, or information about their masses, behind the face that all chains have.
 
-A mixture given information about the masses of cells, in place of a release (methods, section 13).
+Draws are those of any mixture.
 
-Of masses p of cells a release of n records tells, in the limit of many, what a normal observation of p with
-information J does: at the masses p0 of a population its log-likelihood is -(p - p0)'J(p - p0)/2, but for
-noise. With J = sum_k l_k v_k v_k', v_k'p0 = 0, that is the law of coins: coin k falls heads with probability
-(1 + a_k'p)/2, a_k = c v_k / max|v_k|, and of N_k = l_k / (c / max|v_k|)^2 throws half are heads. Its Fisher
-information at p0 is N_k a_k a_k' = l_k v_k v_k', and the log-likelihood is that above up to (a_k'p)^4 <= c^4.
+**Coins** stand for information (methods, section 13). Of masses p of cells a release of n records tells, in
+the limit of many, what a normal observation of p with information J does: at the masses p0 of a population
+its log-likelihood is -(p - p0)'J(p - p0)/2, but for noise. With J = sum_k l_k v_k v_k', v_k'p0 = 0, that is
+the law of coins: coin k falls heads with probability (1 + a_k'p)/2, a_k = c v_k / max|v_k|, and of
+N_k = l_k / (c / max|v_k|)^2 throws half are heads. Its Fisher information at p0 is N_k a_k a_k' =
+l_k v_k v_k', and the log-likelihood is that above up to (a_k'p)^4 <= c^4.
 
 A head or a tail has a probability under each component, as a cell has: so the sampler on counts takes coins
 for cells, and its moves are those that fits are made with.
@@ -64,10 +65,10 @@ __all__ = [
     "coins_of",
 ]
 
+Floats = NDArray[np.float64]
 _FEWEST, _LARGEST = 64, 4096  # atoms that there is room for at first
 _DRAWS = 64  # saved in one piece of memory
-
-Floats = NDArray[np.float64]
+_LEAN = 0.5  # c: the largest lean of a coin under any component
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,19 +304,17 @@ class CountsChain:
         self.rng.bit_generator.state = snapshot["generators"][0]
 
 
-_LEAN = 0.5  # c: the largest lean of a coin under any component
+# A mixture given information about the masses of cells, in place of a release
 
 
-class CoinsOfCells(NamedTuple):
-    """Coins whose lean is linear in the masses of cells.
+@dataclass(frozen=True, eq=False)
+class InformedMixture(CountsMixture):
+    """A Dirichlet process mixture given coins; its `counts` are `Coins`, its channel `CoinsOfCells`."""
 
-    leans (K, B): a_k; inner (3, B): scratch for masses and derivatives of a component; clear: the channel
-    from records to cells.
-    """
-
-    leans: Any
-    inner: Any
-    clear: NoNoise
+    def worked(self, rng: Generator) -> tuple[NDArray[Any], Floats, Floats, FixedCounts]:
+        """Return heads and tails, with the edges of the cells."""
+        coins: Any = self.counts
+        return coins.counts, coins.edges, np.zeros(0), FIXED
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,14 +382,16 @@ def coins_of(information: Floats, population: Floats, edges: Floats, told: Float
     )
 
 
-@dataclass(frozen=True, eq=False)
-class InformedMixture(CountsMixture):
-    """A Dirichlet process mixture given coins; its `counts` are `Coins`, its channel `CoinsOfCells`."""
+class CoinsOfCells(NamedTuple):
+    """Coins whose lean is linear in the masses of cells.
 
-    def worked(self, rng: Generator) -> tuple[NDArray[Any], Floats, Floats, FixedCounts]:
-        """Return heads and tails, with the edges of the cells."""
-        coins: Any = self.counts
-        return coins.counts, coins.edges, np.zeros(0), FIXED
+    leans (K, B): a_k; inner (3, B): scratch for masses and derivatives of a component; clear: the channel
+    from records to cells.
+    """
+
+    leans: Any
+    inner: Any
+    clear: NoNoise
 
 
 def _fill(channel, kernel, theta, h, cells, rows):

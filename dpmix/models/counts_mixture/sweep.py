@@ -1,20 +1,4 @@
-"""The sweep over clusters, weights and parameters, and the loop over sweeps.
-
-In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
-``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
-those that hold any are the clusters. Where the counts are latent P moves several times, each with all that is
-light drawn anew; then the counts given P; then P with the counts along, and the counts again. A sweep costs
-cells times atoms, whatever the number of records.
-
-Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
-about the weight from which on the data tell of an atom.
-
-Of a learned base measure (methods, section 15):
-
-Location or scale moves with all atoms of P along, also those without records, the records' allocation
-integrated out; and both are drawn given the clusters, when P is forgotten.
-
-What a chain holds from sweep to sweep, and its room to work.
+"""The sweep over clusters, weights and parameters: what a chain holds, its moves in turn, and their loop.
 
 The state is a partition of the records into clusters with parameters, without saying which record is where.
 Given it the mixing measure P has a known law (Pitman 1996; methods, section 4): the clusters' weights and the
@@ -22,6 +6,19 @@ mass left over are Dirichlet, and the mass left over is spread by a process of i
 sticks until less than `TAIL` of a record is expected beyond, which then lie on one atom; so n times the mass
 left over is below `TAIL` in every sweep, whatever the concentration, and nothing depends on an order of
 sticks.
+
+A sweep draws in turn: the concentration given the number of clusters; P given the clusters; moves of P given
+the counts, ``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the
+counts, of which those that hold any are the clusters. Where the counts are latent P moves several times, each
+with all that is light drawn anew; then the counts given P; then P with the counts along, and the counts
+again. A sweep costs cells times atoms, whatever the number of records.
+
+Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
+about the weight from which on the data tell of an atom.
+
+Of a learned base measure (methods, section 15) location or scale moves with all atoms of P along, also those
+without records, the records' allocation integrated out; and both are drawn given the clusters, when P is
+forgotten.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
 from dpmix.kernels.kernel_functions import draw_prior
@@ -48,8 +44,10 @@ from dpmix.models.counts_mixture.atom_moves import (
     copy_atom,
     jump,
     langevin,
+    list_atoms,
     move_mass,
     move_pair,
+    pick,
     redraw_light,
 )
 from dpmix.models.counts_mixture.loops import LEAST, log, mix
@@ -87,11 +85,28 @@ __all__ = [
 TAIL = 1e-3  # records expected on what is not broken into sticks
 MOST = 12  # atoms that move together
 CONCENTRATION, LOG_LIKELIHOOD, LEFT_OVER, ACCEPTED, PROPOSED = 0, 1, 2, 3, 4  # state.floats
+DONE, FULL, GROW = 0, 1, 2
+STEP, THIN, SKIP, SAVED = 0, 1, 2, 3  # plan: sweeps done, between saved draws, before the first; draws saved
+FIXED = FixedCounts()
 _FIRST_ATOMS = 8  # at most so many clusters to start from
 _FIRST_RECORDS = 1000
-FIXED = FixedCounts()
+RUNGS = 24  # powers of the counts that a chain starts through
+SMALL = 1000.0  # records that the first of them stands for
+LADDER = 0.5  # of the burn-in
+_LEAST, _MOST_LEAST = 0.5, 0.02
+_HEAVY, _MOST_HEAVY = 3.0, 0.1
+_TOGETHER = 2  # steps of all heavy atoms in a sweep
+_LOCAL = 4  # steps of one or two
+_PAIRS = 8  # moves of the shape of a pair
+_JUMPS = 16
+_BOTH = 0.5  # share of local steps that take two atoms
+_TARGET = 0.5  # acceptance that dampings adapt to
+_SPREAD = (2.0, 1.5, 1.5)  # how far a damping is drawn around its level
+_GAIN = (3.0, 2.0, 2.0)
+_LOWEST, _HIGHEST = (0.0, -1.0, -1.0), 30.0
+_FEW = 6  # records of a cell that are put one by one
 
-Floats = NDArray[np.float64]
+# What a chain holds from sweep to sweep, its room to work, and where saved draws go
 
 
 class CountsMixtureState(NamedTuple):
@@ -139,6 +154,24 @@ class Work(NamedTuple):
     numbers: Any
     source: Any
     pulls: Any
+
+
+class CountsOutput(NamedTuple):
+    """Where saved draws go: T draws, whose components stand one after another, F of them.
+
+    n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),
+    theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others).
+    """
+
+    n_clusters: Any
+    concentration: Any
+    acceptance_rate: Any
+    log_likelihood: Any
+    left_over: Any
+    first: Any
+    weights: Any
+    theta: Any
+    base: Any
 
 
 def make_state(kernel: Any, room: int) -> CountsMixtureState:
@@ -206,6 +239,102 @@ def _draw_parameters(kernel, rng, theta, k):
         draw_prior(kernel, rng, theta, h)
 
 
+# The loop over sweeps
+
+
+@njit
+def run(channel, kernel, learned, mixing, rng, state, cells, work, counts, plan, until, output):
+    """Sweep until ``plan[STEP]`` is `until`, saving every thin-th state after those skipped.
+
+    learned: the base measure as it is now, which moves where it is learned; counts (B,): numbers of records.
+    Return DONE; or FULL or GROW, after which the caller makes room and calls again: the draws are the same.
+    """
+    total = 0.0
+    for c in range(len(counts)):
+        total += counts[c]
+    for h in range(state.clusters[0]):
+        work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
+    power = -1.0
+    while plan[STEP] < until:
+        done, skip = plan[STEP], plan[SKIP]
+        due = done + 1 > skip and (done + 1 - skip) % plan[THIN] == 0
+        if 2 * state.clusters[0] > len(state.sizes):
+            return GROW
+        if due and (
+            plan[SAVED] == len(output.n_clusters)
+            or output.first[plan[SAVED]] + len(state.sizes) > len(output.weights)
+        ):
+            return FULL
+        wanted = ladder_power(done, skip, total)
+        if wanted != power:
+            power = wanted
+            for c in range(len(counts)):
+                work.counts[c] = power * counts[c]
+                work.roots[c] = math.sqrt(work.counts[c])
+        gain = 1.0 / math.sqrt(1.0 + done) if done < skip else 0.0
+        now = with_base(kernel, learned.values)
+        _sweep(channel, now, learned, mixing, rng, state, cells, work, power * total, power, gain)
+        plan[STEP] = done + 1
+        if due:
+            _record(rng, state, learned, output, plan[SAVED])
+            plan[SAVED] += 1
+    return DONE
+
+
+@njit
+def ladder_power(done, skip, total):
+    """Return the power of the counts after so many sweeps: in half of the burn-in from 1000 / n up to 1."""
+    ladder = int(LADDER * skip)
+    if done >= ladder or total <= SMALL:
+        return 1.0
+    rung = math.floor(done / ladder * RUNGS) / RUNGS
+    return (SMALL / total) ** (1.0 - rung)
+
+
+@njit
+def _record(rng, state, learned, output, at):
+    """Save the state as draw `at`, with one draw of P given it."""
+    k, first = state.clusters[0], output.first[at]
+    output.n_clusters[at] = k
+    output.concentration[at] = state.floats[CONCENTRATION]
+    made = state.floats[PROPOSED]
+    output.acceptance_rate[at] = state.floats[ACCEPTED] / made if made > 0.0 else math.nan
+    output.log_likelihood[at] = state.floats[LOG_LIKELIHOOD]
+    output.left_over[at] = state.floats[LEFT_OVER]
+    output.first[at + 1] = first + k
+    for j in range(output.base.shape[2]):
+        for row in range(2):
+            output.base[at, row, j] = learned.values[row, j]
+    draw_measure(rng, state.floats[CONCENTRATION], 0.0, state.sizes, k, output.weights[first : first + k])
+    for h in range(k):
+        for i in range(len(state.theta)):
+            output.theta[i, first + h] = state.theta[i, h]
+    state.floats[ACCEPTED] = 0.0
+    state.floats[PROPOSED] = 0.0
+
+
+@njit
+def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, power, gain):
+    """Move everything.
+
+    total: the sum of the counts to the power of a ladder, `power`; gain: of adaptation, 0 after burn-in.
+    """
+    alpha = draw_concentration(rng, mixing, state.floats[CONCENTRATION], total, state.clusters[0])
+    state.floats[CONCENTRATION] = alpha
+    atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
+    mix(work.weights, work.rows, atoms, work.mixed)
+    atoms = _move_all(
+        work.source, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
+    )
+    state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
+    _keep_clusters(state, work, atoms)
+    if len(learned.rate) > 0:
+        draw_base_given(kernel, learned, rng, state.theta, state.clusters[0])
+
+
+# P given the clusters, and the clusters given P
+
+
 @njit
 def draw_random_measure(channel, kernel, rng, state, cells, work, total):
     """Draw P given the clusters: weights, parameters and masses; return the number of atoms.
@@ -229,195 +358,6 @@ def draw_random_measure(channel, kernel, rng, state, cells, work, total):
     weights[atoms - 1] += left  # nothing, but where there is no room
     state.floats[LEFT_OVER] = total * weights[atoms - 1]
     return atoms
-
-
-# Moves of a learned base measure given counts (methods, section 15)
-
-
-@njit
-def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, adapts):
-    """Move location or scale of a column, whichever, with the atoms along."""
-    row = int(2.0 * rng.random())
-    column = int(rng.random() * learned.values.shape[1])
-    shift, factor = propose_base(rng, learned, row, column)
-    theta, proposed = state.theta, work.proposed
-    for c in range(len(proposed)):
-        proposed[c] = 0.0
-    for h in range(atoms):
-        for i in range(len(theta)):
-            work.theta_at[i, 0] = theta[i, h]
-        carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
-        fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
-        weight, masses = work.weights[h], work.rows_at[0, 0]
-        for c in range(len(proposed)):
-            proposed[c] += weight * masses[c]
-    for c in range(len(proposed)):
-        proposed[c] = max(proposed[c], LEAST)
-    ratio = log_base_ratio(learned, column, shift, factor)
-    ratio += log_gain(work.source, rng, work)
-    if -rng.standard_exponential() < ratio:
-        for h in range(atoms):
-            carry(kernel, theta, h, column, shift, factor, learned.values)
-            work.sloped[h] = fill_rows(channel, kernel, theta, h, cells, work.rows[h])
-        take_base(learned, column, shift, factor)
-        take_over(work.source, work)
-    if adapts:
-        adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
-
-
-@njit
-def draw_base_given(kernel, learned, rng, theta, clusters):
-    """Draw location and scale given the parameters of the clusters."""
-    d = learned.values.shape[1]
-    sums = np.zeros((d + 1, d))
-    for h in range(clusters):
-        gather(kernel, theta, h, sums)
-    draw_base(kernel, rng, learned, sums, clusters)
-
-
-# The sweep over clusters, weights and parameters, and the loop over sweeps
-
-
-RUNGS = 24  # powers of the counts that a chain starts through
-SMALL = 1000.0  # records that the first of them stands for
-LADDER = 0.5  # of the burn-in
-_LEAST, _MOST_LEAST = 0.5, 0.02
-_HEAVY, _MOST_HEAVY = 3.0, 0.1
-_TOGETHER = 2  # steps of all heavy atoms in a sweep
-_LOCAL = 4  # steps of one or two
-_PAIRS = 8  # moves of the shape of a pair
-_JUMPS = 16
-_BOTH = 0.5  # share of local steps that take two atoms
-_TARGET = 0.5  # acceptance that dampings adapt to
-_SPREAD = (2.0, 1.5, 1.5)  # how far a damping is drawn around its level
-_GAIN = (3.0, 2.0, 2.0)
-_LOWEST, _HIGHEST = (0.0, -1.0, -1.0), 30.0
-_FEW = 6  # records of a cell that are put one by one
-
-DONE, FULL, GROW = 0, 1, 2
-STEP, THIN, SKIP, SAVED = 0, 1, 2, 3  # plan: sweeps done, between saved draws, before the first; draws saved
-
-
-class CountsOutput(NamedTuple):
-    """Where saved draws go: T draws, whose components stand one after another, F of them.
-
-    n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),
-    theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others).
-    """
-
-    n_clusters: Any
-    concentration: Any
-    acceptance_rate: Any
-    log_likelihood: Any
-    left_over: Any
-    first: Any
-    weights: Any
-    theta: Any
-    base: Any
-
-
-@njit
-def ladder_power(done, skip, total):
-    """Return the power of the counts after so many sweeps: in half of the burn-in from 1000 / n up to 1."""
-    ladder = int(LADDER * skip)
-    if done >= ladder or total <= SMALL:
-        return 1.0
-    rung = math.floor(done / ladder * RUNGS) / RUNGS
-    return (SMALL / total) ** (1.0 - rung)
-
-
-@njit
-def _list(work, atoms, least):
-    """List atoms of a weight of `least` or more in `work.chosen`; return how many."""
-    k = 0
-    for h in range(atoms):
-        if work.weights[h] >= least:
-            work.chosen[k] = h
-            k += 1
-    return k
-
-
-@njit
-def _step(channel, kernel, rng, state, cells, work, kind, m, least, gain):
-    """Take a Langevin step of the chosen atoms, and adapt its damping by `gain`; return its acceptance.
-
-    kind: place of its damping, those of steps that take counts along after the others.
-    """
-    which = kind % len(_SPREAD)
-    level = state.damping[kind] + _SPREAD[which] * (2.0 * rng.random() - 1.0)
-    found = langevin(channel, kernel, rng, state.theta, cells, work, m, least, math.exp(level))
-    moved = state.damping[kind] - gain * _GAIN[which] * (found - _TARGET)
-    state.damping[kind] = min(max(moved, _LOWEST[which]), _HIGHEST)
-    return found
-
-
-@njit
-def _choose_heavy(rng, work, atoms, heavy):
-    """List the heavy atoms, as many of them as move together, at random; return how many."""
-    k = _list(work, atoms, heavy)
-    for j in range(MOST if k > MOST else 0):
-        other = j + int(rng.random() * (k - j))
-        work.chosen[j], work.chosen[other] = work.chosen[other], work.chosen[j]
-    return min(k, MOST)
-
-
-@njit
-def _choose_few(rng, work, atoms, least):
-    """List one or two atoms for a local step; return how many."""
-    k = _list(work, atoms, least)
-    if k == 0:
-        return 0
-    one, other = work.chosen[int(rng.random() * k)], work.chosen[int(rng.random() * k)]
-    if rng.random() < _BOTH:
-        work.chosen[0], work.chosen[1] = one, other
-        return 2 if one != other else 1
-    if rng.random() < 0.5:  # by weight, which a step of one atom keeps
-        total = 0.0
-        for i in range(k):
-            total += work.weights[work.chosen[i]]
-        total *= rng.random()
-        for i in range(k):
-            one = work.chosen[i]
-            total -= work.weights[one]
-            if total < 0.0:
-                break
-    work.chosen[0] = one
-    return 1
-
-
-@njit
-def _move_masses(rng, work, atoms, least, total):
-    """Move mass from each atom, or to it, from or to another."""
-    k = _list(work, atoms, least)
-    for i in range(k if k > 1 else 0):
-        other = (i + 1 + int(rng.random() * (k - 1))) % k
-        move_mass(rng, work, work.chosen[i], work.chosen[other], least, total)
-
-
-@njit
-def _move_pairs(channel, kernel, rng, theta, cells, work, atoms, heavy, least):
-    """Move the shapes of pairs of a heavy atom and another."""
-    for _ in range(_PAIRS):
-        k = _list(work, atoms, heavy)
-        if k == 0:
-            return
-        a = work.chosen[int(rng.random() * k)]
-        k = _list(work, atoms, least)
-        b = work.chosen[int(rng.random() * k)]
-        if a != b:
-            move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least)
-
-
-@njit
-def _sort(work, atoms):
-    """List all atoms in `work.chosen`, those of most weight first."""
-    order, weights = work.chosen, work.weights
-    for h in range(atoms):
-        i = h
-        while i > 0 and weights[order[i - 1]] < weights[h]:
-            order[i] = order[i - 1]
-            i -= 1
-        order[i] = h
 
 
 @njit
@@ -463,6 +403,18 @@ def _allocate(rng, work, atoms):
 
 
 @njit
+def _sort(work, atoms):
+    """List all atoms in `work.chosen`, those of most weight first."""
+    order, weights = work.chosen, work.weights
+    for h in range(atoms):
+        i = h
+        while i > 0 and weights[order[i - 1]] < weights[h]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = h
+
+
+@njit
 def _keep_clusters(state, work, atoms):
     """Keep the atoms that hold records."""
     k = 0
@@ -475,44 +427,7 @@ def _keep_clusters(state, work, atoms):
     state.clusters[0] = k
 
 
-@njit
-def _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, first):
-    """Move P by every kind of move; return the number of atoms. first: place of the dampings."""
-    alpha = state.floats[CONCENTRATION]
-    least, heavy = min(_LEAST / total, _MOST_LEAST), min(_HEAVY / math.sqrt(total), _MOST_HEAVY)
-    for _ in range(_TOGETHER):
-        m = _choose_heavy(rng, work, atoms, heavy)
-        if m > 0:
-            found = _step(channel, kernel, rng, state, cells, work, first, m, heavy, gain)
-            state.floats[ACCEPTED] += found
-            state.floats[PROPOSED] += 1.0
-    for _ in range(_LOCAL):
-        m = _choose_few(rng, work, atoms, least)
-        if m > 0:
-            _step(channel, kernel, rng, state, cells, work, first + m, m, least, gain)
-    _move_masses(rng, work, atoms, least, total)
-    _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
-    for _ in range(_JUMPS):
-        atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
-    mix(work.weights, work.rows, atoms, work.mixed)
-    return atoms
-
-
-@njit
-def _move_rounds(
-    channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, first, rounds, base
-):
-    """Move P so many times, with a draw of all that is light; base: whether a learned one moves too."""
-    for _ in range(rounds):
-        now = with_base(kernel, learned.values)
-        atoms = _move_measure(channel, now, rng, state, cells, work, atoms, total, gain, first)
-        alpha, theta = state.floats[CONCENTRATION], state.theta
-        atoms, alpha = redraw_light(channel, now, mixing, rng, theta, cells, work, atoms, total, TAIL, alpha)
-        state.floats[CONCENTRATION] = alpha
-        mix(work.weights, work.rows, atoms, work.mixed)
-        if base and len(learned.rate) > 0:
-            move_base_along(channel, now, learned, rng, state, cells, work, atoms, gain > 0.0)
-    return atoms
+# Moves of P
 
 
 @dispatch()
@@ -564,80 +479,146 @@ def _move_all_latent(
 
 
 @njit
-def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, power, gain):
-    """Move everything.
-
-    total: the sum of the counts to the power of a ladder, `power`; gain: of adaptation, 0 after burn-in.
-    """
-    alpha = draw_concentration(rng, mixing, state.floats[CONCENTRATION], total, state.clusters[0])
-    state.floats[CONCENTRATION] = alpha
-    atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
-    mix(work.weights, work.rows, atoms, work.mixed)
-    atoms = _move_all(
-        work.source, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
-    )
-    state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
-    _keep_clusters(state, work, atoms)
-    if len(learned.rate) > 0:
-        draw_base_given(kernel, learned, rng, state.theta, state.clusters[0])
-
-
-@njit
-def _record(rng, state, learned, output, at):
-    """Save the state as draw `at`, with one draw of P given it."""
-    k, first = state.clusters[0], output.first[at]
-    output.n_clusters[at] = k
-    output.concentration[at] = state.floats[CONCENTRATION]
-    made = state.floats[PROPOSED]
-    output.acceptance_rate[at] = state.floats[ACCEPTED] / made if made > 0.0 else math.nan
-    output.log_likelihood[at] = state.floats[LOG_LIKELIHOOD]
-    output.left_over[at] = state.floats[LEFT_OVER]
-    output.first[at + 1] = first + k
-    for j in range(output.base.shape[2]):
-        for row in range(2):
-            output.base[at, row, j] = learned.values[row, j]
-    draw_measure(rng, state.floats[CONCENTRATION], 0.0, state.sizes, k, output.weights[first : first + k])
-    for h in range(k):
-        for i in range(len(state.theta)):
-            output.theta[i, first + h] = state.theta[i, h]
-    state.floats[ACCEPTED] = 0.0
-    state.floats[PROPOSED] = 0.0
-
-
-@njit
-def run(channel, kernel, learned, mixing, rng, state, cells, work, counts, plan, until, output):
-    """Sweep until ``plan[STEP]`` is `until`, saving every thin-th state after those skipped.
-
-    learned: the base measure as it is now, which moves where it is learned; counts (B,): numbers of records.
-    Return DONE; or FULL or GROW, after which the caller makes room and calls again: the draws are the same.
-    """
-    total = 0.0
-    for c in range(len(counts)):
-        total += counts[c]
-    for h in range(state.clusters[0]):
-        work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
-    power = -1.0
-    while plan[STEP] < until:
-        done, skip = plan[STEP], plan[SKIP]
-        due = done + 1 > skip and (done + 1 - skip) % plan[THIN] == 0
-        if 2 * state.clusters[0] > len(state.sizes):
-            return GROW
-        if due and (
-            plan[SAVED] == len(output.n_clusters)
-            or output.first[plan[SAVED]] + len(state.sizes) > len(output.weights)
-        ):
-            return FULL
-        wanted = ladder_power(done, skip, total)
-        if wanted != power:
-            power = wanted
-            for c in range(len(counts)):
-                work.counts[c] = power * counts[c]
-                work.roots[c] = math.sqrt(work.counts[c])
-        gain = 1.0 / math.sqrt(1.0 + done) if done < skip else 0.0
+def _move_rounds(
+    channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, first, rounds, base
+):
+    """Move P so many times, with a draw of all that is light; base: whether a learned one moves too."""
+    for _ in range(rounds):
         now = with_base(kernel, learned.values)
-        _sweep(channel, now, learned, mixing, rng, state, cells, work, power * total, power, gain)
-        plan[STEP] = done + 1
-        if due:
-            _record(rng, state, learned, output, plan[SAVED])
-            plan[SAVED] += 1
-    return DONE
+        atoms = _move_measure(channel, now, rng, state, cells, work, atoms, total, gain, first)
+        alpha, theta = state.floats[CONCENTRATION], state.theta
+        atoms, alpha = redraw_light(channel, now, mixing, rng, theta, cells, work, atoms, total, TAIL, alpha)
+        state.floats[CONCENTRATION] = alpha
+        mix(work.weights, work.rows, atoms, work.mixed)
+        if base and len(learned.rate) > 0:
+            move_base_along(channel, now, learned, rng, state, cells, work, atoms, gain > 0.0)
+    return atoms
+
+
+@njit
+def _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, first):
+    """Move P by every kind of move; return the number of atoms. first: place of the dampings."""
+    alpha = state.floats[CONCENTRATION]
+    least, heavy = min(_LEAST / total, _MOST_LEAST), min(_HEAVY / math.sqrt(total), _MOST_HEAVY)
+    for _ in range(_TOGETHER):
+        m = _choose_heavy(rng, work, atoms, heavy)
+        if m > 0:
+            found = _step(channel, kernel, rng, state, cells, work, first, m, heavy, gain)
+            state.floats[ACCEPTED] += found
+            state.floats[PROPOSED] += 1.0
+    for _ in range(_LOCAL):
+        m = _choose_few(rng, work, atoms, least)
+        if m > 0:
+            _step(channel, kernel, rng, state, cells, work, first + m, m, least, gain)
+    _move_masses(rng, work, atoms, least, total)
+    _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
+    for _ in range(_JUMPS):
+        atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
+    mix(work.weights, work.rows, atoms, work.mixed)
+    return atoms
+
+
+@njit
+def _step(channel, kernel, rng, state, cells, work, kind, m, least, gain):
+    """Take a Langevin step of the chosen atoms, and adapt its damping by `gain`; return its acceptance.
+
+    kind: place of its damping, those of steps that take counts along after the others.
+    """
+    which = kind % len(_SPREAD)
+    level = state.damping[kind] + _SPREAD[which] * (2.0 * rng.random() - 1.0)
+    found = langevin(channel, kernel, rng, state.theta, cells, work, m, least, math.exp(level))
+    moved = state.damping[kind] - gain * _GAIN[which] * (found - _TARGET)
+    state.damping[kind] = min(max(moved, _LOWEST[which]), _HIGHEST)
+    return found
+
+
+@njit
+def _choose_heavy(rng, work, atoms, heavy):
+    """List the heavy atoms, as many of them as move together, at random; return how many."""
+    k, _ = list_atoms(work, atoms, heavy)
+    for j in range(MOST if k > MOST else 0):
+        other = j + int(rng.random() * (k - j))
+        work.chosen[j], work.chosen[other] = work.chosen[other], work.chosen[j]
+    return min(k, MOST)
+
+
+@njit
+def _choose_few(rng, work, atoms, least):
+    """List one or two atoms for a local step; return how many."""
+    k, total = list_atoms(work, atoms, least)
+    if k == 0:
+        return 0
+    one, other = work.chosen[int(rng.random() * k)], work.chosen[int(rng.random() * k)]
+    if rng.random() < _BOTH:
+        work.chosen[0], work.chosen[1] = one, other
+        return 2 if one != other else 1
+    # or by weight, which a step of one atom keeps
+    work.chosen[0] = pick(rng, work, k, total, -1) if rng.random() < 0.5 else one
+    return 1
+
+
+@njit
+def _move_masses(rng, work, atoms, least, total):
+    """Move mass from each atom, or to it, from or to another."""
+    k, _ = list_atoms(work, atoms, least)
+    for i in range(k if k > 1 else 0):
+        other = (i + 1 + int(rng.random() * (k - 1))) % k
+        move_mass(rng, work, work.chosen[i], work.chosen[other], least, total)
+
+
+@njit
+def _move_pairs(channel, kernel, rng, theta, cells, work, atoms, heavy, least):
+    """Move the shapes of pairs of a heavy atom and another."""
+    for _ in range(_PAIRS):
+        k, _ = list_atoms(work, atoms, heavy)
+        if k == 0:
+            return
+        a = work.chosen[int(rng.random() * k)]
+        k, _ = list_atoms(work, atoms, least)
+        b = work.chosen[int(rng.random() * k)]
+        if a != b:
+            move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least)
+
+
+# Moves of a learned base measure
+
+
+@njit
+def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, adapts):
+    """Move location or scale of a column, whichever, with the atoms along."""
+    row = int(2.0 * rng.random())
+    column = int(rng.random() * learned.values.shape[1])
+    shift, factor = propose_base(rng, learned, row, column)
+    theta, proposed = state.theta, work.proposed
+    for c in range(len(proposed)):
+        proposed[c] = 0.0
+    for h in range(atoms):
+        for i in range(len(theta)):
+            work.theta_at[i, 0] = theta[i, h]
+        carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
+        fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
+        weight, masses = work.weights[h], work.rows_at[0, 0]
+        for c in range(len(proposed)):
+            proposed[c] += weight * masses[c]
+    for c in range(len(proposed)):
+        proposed[c] = max(proposed[c], LEAST)
+    ratio = log_base_ratio(learned, column, shift, factor)
+    ratio += log_gain(work.source, rng, work)
+    if -rng.standard_exponential() < ratio:
+        for h in range(atoms):
+            carry(kernel, theta, h, column, shift, factor, learned.values)
+            work.sloped[h] = fill_rows(channel, kernel, theta, h, cells, work.rows[h])
+        take_base(learned, column, shift, factor)
+        take_over(work.source, work)
+    if adapts:
+        adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
+
+
+@njit
+def draw_base_given(kernel, learned, rng, theta, clusters):
+    """Draw location and scale given the parameters of the clusters."""
+    d = learned.values.shape[1]
+    sums = np.zeros((d + 1, d))
+    for h in range(clusters):
+        gather(kernel, theta, h, sums)
+    draw_base(kernel, rng, learned, sums, clusters)

@@ -1,13 +1,23 @@
-"""The parameters given a database, n and sum_i log x_ij, under gamma priors joined by a Gaussian copula.
+"""Parameters alpha of a Dirichlet distribution: priors, moves given a database, and where chains start.
 
-Priors of the parameters of a Dirichlet distribution, and where chains over them start.
+**Priors** are stated or taken from the first part of a release. p1: independent gammas, stated. From refits
+of the bootstrap to the first part (Guo, Barrientos and Pena, section 3.3.1): p3, independent gammas fitted to
+them by maximum likelihood, and p4, the same joined by a Gaussian copula with the correlation of their normal
+scores. p2, the refits themselves, and p5, the posterior given the first part, are draws without a density,
+for `dpmix.models.dirichlet.abc`.
 
-Priors of the parameters of a Dirichlet distribution, stated or taken from the first part of a release.
+**Moves** are given a database, that is n and sum_i log x_ij, under gamma priors joined by a Gaussian copula.
 
-p1: independent gammas, stated. From refits of the bootstrap to the first part (Guo, Barrientos and Pena,
-section 3.3.1): p3, independent gammas fitted to them by maximum likelihood, and p4, the same joined by a
-Gaussian copula with the correlation of their normal scores. p2, the refits themselves, and p5, the posterior
-given the first part, are draws without a density, for `dpmix.models.dirichlet.abc`.
+**Ties.** How much less of alpha a release tells than the records says where joint moves pay. With x the
+records and T the sums of max(log x, log a), both draws of a plain sweep are those of a Gibbs sampler: alpha
+given x, x given alpha and the release. Its slowest direction has an autocorrelation of 1 - I_r / I_x, the
+least over directions (Liu 1994), where I_x and I_r are the information on alpha in the records and in the
+release, and the prior's in both:
+
+    I_x = n V,    I_r = n C (W + 2 s^2 / n)^-1 C'    (a sum over parts),
+
+V the covariance of log x, C that of log x with max(log x, log a), W of the latter, and s the scale of the
+noise on T. They are taken at an alpha that the release tells, so that the same release gives the same number.
 """
 
 from __future__ import annotations
@@ -40,7 +50,6 @@ __all__ = [
     "log_prior",
     "matched",
     "normal_score",
-    "possible",
     "prior_of",
     "slice_alpha",
     "start_alpha",
@@ -48,7 +57,130 @@ __all__ = [
     "whiten",
 ]
 
+Floats = NDArray[np.float64]
 FARTHEST = 690.0  # |log alpha| beyond which there is no mass
+PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md
+_DRAWN = 4000  # records that covariances are taken of
+_FEWEST, _MOST = 1000, 4000  # refits that a prior is fitted to
+_RECORDS = 20_000_000  # that these may simulate, beyond the fewest
+_TRIES_A_REFIT = 100  # times as many refits are tried
+_RIDGE = 1e-6  # of a correlation
+_TRIES = 100  # of noise to take away
+_STEPS = 40  # of Newton's method
+_BIGGEST = 1e6  # alpha to start from
+
+# Priors, stated or taken from the first part of a release
+
+
+class AlphaPrior(NamedTuple):
+    """Gamma margins of the entries of alpha, joined by a Gaussian copula.
+
+    Parameters
+    ----------
+    shape, rate : ndarray, shape (d,)
+        Of the gamma margins.
+    precision : ndarray, shape (d, d)
+        The inverse R^-1 of the copula's correlation matrix, less the identity; zeros where the entries are
+        independent. With z_j = Phi^-1(F_j(alpha_j)), the log density is the sum of the gammas' and of
+        -z' precision z / 2, up to a constant.
+    root : ndarray, shape (d, d)
+        The lower Cholesky factor L of R, so that z = L u has correlation R for standard normal u.
+    """
+
+    shape: Floats
+    rate: Floats
+    precision: Floats
+    root: Floats
+
+
+def prior_of(spec: RunSpec, release: Release) -> AlphaPrior:
+    """Return the prior of a spec that has a density: gamma, p3 or p4; p3 and p4 from the first of two parts.
+
+    Refits are drawn by a generator that the release alone seeds: all chains have the same prior.
+
+    Raises
+    ------
+    DataError
+        When hardly any refit has an estimate.
+    """
+    prior = settings_of(spec).prior
+    parts = parts_of(release)
+    if isinstance(prior, GammaPrior):
+        return gamma_prior(prior.shape, prior.rate, len(parts[0].released))
+    assert prior in ("p3", "p4") and len(parts) == 2  # the spec and `used_parts` look
+    refits = make_refits(parts[:1])
+    alphas = np.empty((max(_FEWEST, min(_MOST, _RECORDS // refits.size)), len(refits.means)))
+    drawn, tries = draw_refits(
+        refits, release_generator(release, "prior"), alphas, _TRIES_A_REFIT * len(alphas)
+    )
+    if drawn < len(alphas):
+        raise DataError(
+            f"model.prior: {prior} is fitted to refits of simulated databases, and of {tries} only {drawn} "
+            f"had a maximum likelihood estimate at the threshold {parts[0].threshold:g}; use a gamma "
+            "{shape, rate}, or release with a smaller threshold"
+        )
+    return elicited(alphas, prior == "p4")
+
+
+def gamma_prior(shape: float, rate: float, parts: int) -> AlphaPrior:
+    """Return independent gamma priors, the same for each of `parts` entries (p1)."""
+    return AlphaPrior(
+        np.full(parts, float(shape)), np.full(parts, float(rate)), np.zeros((parts, parts)), np.eye(parts)
+    )
+
+
+def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
+    """Fit gamma margins to draws of alpha (m, d), and a Gaussian copula where they are `joined` (p4)."""
+    m, d = alphas.shape
+    fits = np.array([gamma_mle(column) for column in alphas.T])
+    correlation = np.eye(d)
+    if joined:
+        from scipy.special import ndtri  # late: importing them takes longer than all else that a fit imports
+        from scipy.stats import rankdata
+
+        scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
+        correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
+    precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
+    return AlphaPrior(
+        fits[:, 0].copy(),
+        fits[:, 1].copy(),
+        precision,
+        np.asarray(np.linalg.cholesky(correlation), dtype=np.float64),
+    )
+
+
+# Densities of alpha, and its moves given a database
+
+
+@njit
+def log_prior(alpha, prior):
+    """Return the log density of alpha (d,) under an `AlphaPrior`, up to a constant; -inf outside (0, inf)."""
+    d = len(alpha)
+    total, joined = 0.0, False
+    for j in range(d):
+        if not 0.0 < alpha[j] < math.inf:
+            return -math.inf
+        total += (prior.shape[j] - 1.0) * math.log(alpha[j]) - prior.rate[j] * alpha[j]
+        for k in range(d):
+            joined = joined or prior.precision[j, k] != 0.0
+    if joined:
+        scores = np.empty(d)
+        for j in range(d):
+            scores[j] = _score(prior.shape[j], prior.rate[j] * alpha[j])
+        for j in range(d):
+            for k in range(d):
+                total -= 0.5 * scores[j] * prior.precision[j, k] * scores[k]
+    return total
+
+
+@njit
+def _score(shape, x):
+    """Return Phi^-1 of the cdf of Gamma(shape, 1) at `x`, held within 8 above."""
+    log_p = log_gamma_p(shape, x)
+    if log_p <= -math.log(2.0):
+        return normal_score(log_p)
+    rest = -math.expm1(log_p)
+    return 8.0 if rest < 6.3e-16 else -normal_score(math.log(rest))
 
 
 @njit
@@ -104,37 +236,6 @@ def normal_score(log_p):
 
 
 @njit
-def _score(shape, x):
-    """Return Phi^-1 of the cdf of Gamma(shape, 1) at `x`, held within 8 above."""
-    log_p = log_gamma_p(shape, x)
-    if log_p <= -math.log(2.0):
-        return normal_score(log_p)
-    rest = -math.expm1(log_p)
-    return 8.0 if rest < 6.3e-16 else -normal_score(math.log(rest))
-
-
-@njit
-def log_prior(alpha, prior):
-    """Return the log density of alpha (d,) under an `AlphaPrior`, up to a constant; -inf outside (0, inf)."""
-    d = len(alpha)
-    total, joined = 0.0, False
-    for j in range(d):
-        if not 0.0 < alpha[j] < math.inf:
-            return -math.inf
-        total += (prior.shape[j] - 1.0) * math.log(alpha[j]) - prior.rate[j] * alpha[j]
-        for k in range(d):
-            joined = joined or prior.precision[j, k] != 0.0
-    if joined:
-        scores = np.empty(d)
-        for j in range(d):
-            scores[j] = _score(prior.shape[j], prior.rate[j] * alpha[j])
-        for j in range(d):
-            for k in range(d):
-                total -= 0.5 * scores[j] * prior.precision[j, k] * scores[k]
-    return total
-
-
-@njit
 def log_likelihood(alpha, n, sums):
     """Return the log density of n compositions given alpha (d,), sums (d,) those of log x_j."""
     whole, total = 0.0, 0.0
@@ -142,6 +243,41 @@ def log_likelihood(alpha, n, sums):
         whole += alpha[j]
         total += (alpha[j] - 1.0) * sums[j] - n * math.lgamma(alpha[j])
     return total + n * math.lgamma(whole)
+
+
+@njit
+def slice_alpha(rng, alpha, n, sums, prior, root, repeats):
+    """Move alpha (d,) given n compositions with sums (d,) of log x_j, by slices within boxes.
+
+    Their edges are along the columns of `root` (d, d), in log alpha.
+    """
+    d = len(alpha)
+    point = np.empty(d)
+    for j in range(d):
+        point[j] = math.log(alpha[j])
+    draw_in_box(rng, _Compositions(n, sums, prior, np.empty(d)), point, root, repeats)
+    for j in range(d):
+        alpha[j] = math.exp(point[j])
+
+
+class _Compositions(NamedTuple):
+    """What log alpha is drawn given: n compositions with sums (d,) of log x_j; `alpha` (d,) is set."""
+
+    n: float
+    sums: Any
+    prior: Any
+    alpha: Any
+
+
+@log_height.register
+def _level(curve: _Compositions, point):
+    alpha, jacobian = curve.alpha, 0.0
+    for j in range(len(point)):
+        if not abs(point[j]) < FARTHEST:
+            return -math.inf
+        alpha[j] = math.exp(point[j])
+        jacobian += point[j]
+    return log_prior(alpha, curve.prior) + log_likelihood(alpha, curve.n, curve.sums) + jacobian
 
 
 @njit
@@ -167,148 +303,7 @@ def whiten(alpha, n, prior, root):
     cholesky(covariance, root)
 
 
-class _Compositions(NamedTuple):
-    """What log alpha is drawn given: n compositions with sums (d,) of log x_j; `alpha` (d,) is set."""
-
-    n: float
-    sums: Any
-    prior: Any
-    alpha: Any
-
-
-@log_height.register
-def _level(curve: _Compositions, point):
-    alpha, jacobian = curve.alpha, 0.0
-    for j in range(len(point)):
-        if not abs(point[j]) < FARTHEST:
-            return -math.inf
-        alpha[j] = math.exp(point[j])
-        jacobian += point[j]
-    return log_prior(alpha, curve.prior) + log_likelihood(alpha, curve.n, curve.sums) + jacobian
-
-
-@njit
-def slice_alpha(rng, alpha, n, sums, prior, root, repeats):
-    """Move alpha (d,) given n compositions with sums (d,) of log x_j, by slices within boxes.
-
-    Their edges are along the columns of `root` (d, d), in log alpha.
-    """
-    d = len(alpha)
-    point = np.empty(d)
-    for j in range(d):
-        point[j] = math.log(alpha[j])
-    draw_in_box(rng, _Compositions(n, sums, prior, np.empty(d)), point, root, repeats)
-    for j in range(d):
-        alpha[j] = math.exp(point[j])
-
-
-# Priors of the parameters of a Dirichlet distribution, stated or taken from the first part of a release
-
-
-Floats = NDArray[np.float64]
-
-_FEWEST, _MOST = 1000, 4000  # refits that a prior is fitted to
-_RECORDS = 20_000_000  # that these may simulate, beyond the fewest
-_TRIES_A_REFIT = 100  # times as many refits are tried
-_RIDGE = 1e-6
-
-
-class AlphaPrior(NamedTuple):
-    """Gamma margins of the entries of alpha, joined by a Gaussian copula.
-
-    Parameters
-    ----------
-    shape, rate : ndarray, shape (d,)
-        Of the gamma margins.
-    precision : ndarray, shape (d, d)
-        The inverse R^-1 of the copula's correlation matrix, less the identity; zeros where the entries are
-        independent. With z_j = Phi^-1(F_j(alpha_j)), the log density is the sum of the gammas' and of
-        -z' precision z / 2, up to a constant.
-    root : ndarray, shape (d, d)
-        The lower Cholesky factor L of R, so that z = L u has correlation R for standard normal u.
-    """
-
-    shape: Floats
-    rate: Floats
-    precision: Floats
-    root: Floats
-
-
-def gamma_prior(shape: float, rate: float, parts: int) -> AlphaPrior:
-    """Return independent gamma priors, the same for each of `parts` entries (p1)."""
-    return AlphaPrior(
-        np.full(parts, float(shape)), np.full(parts, float(rate)), np.zeros((parts, parts)), np.eye(parts)
-    )
-
-
-def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
-    """Fit gamma margins to draws of alpha (m, d), and a Gaussian copula where they are `joined` (p4)."""
-    m, d = alphas.shape
-    fits = np.array([gamma_mle(column) for column in alphas.T])
-    correlation = np.eye(d)
-    if joined:
-        from scipy.special import ndtri  # late: importing them takes longer than all else that a fit imports
-        from scipy.stats import rankdata
-
-        scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
-        correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
-    precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
-    return AlphaPrior(
-        fits[:, 0].copy(),
-        fits[:, 1].copy(),
-        precision,
-        np.asarray(np.linalg.cholesky(correlation), dtype=np.float64),
-    )
-
-
-def prior_of(spec: RunSpec, release: Release) -> AlphaPrior:
-    """Return the prior of a spec that has a density: gamma, p3 or p4; p3 and p4 from the first of two parts.
-
-    Refits are drawn by a generator that the release alone seeds: all chains have the same prior.
-
-    Raises
-    ------
-    DataError
-        When hardly any refit has an estimate.
-    """
-    prior = settings_of(spec).prior
-    parts = parts_of(release)
-    if isinstance(prior, GammaPrior):
-        return gamma_prior(prior.shape, prior.rate, len(parts[0].released))
-    assert prior in ("p3", "p4") and len(parts) == 2  # the spec and `used_parts` look
-    refits = make_refits(parts[:1])
-    alphas = np.empty((max(_FEWEST, min(_MOST, _RECORDS // refits.size)), len(refits.means)))
-    drawn, tries = draw_refits(
-        refits, release_generator(release, "prior"), alphas, _TRIES_A_REFIT * len(alphas)
-    )
-    if drawn < len(alphas):
-        raise DataError(
-            f"model.prior: {prior} is fitted to refits of simulated databases, and of {tries} only {drawn} "
-            f"had a maximum likelihood estimate at the threshold {parts[0].threshold:g}; use a gamma "
-            "{shape, rate}, or release with a smaller threshold"
-        )
-    return elicited(alphas, prior == "p4")
-
-
-# Where chains over alpha and a latent database start: about what the release says
-
-
-# How much less of alpha a release tells than the records, which says where joint moves pay.
-#
-# With x the records and T the sums of max(log x, log a), both draws of a plain sweep are those of a Gibbs
-# sampler: alpha given x, x given alpha and the release. Its slowest direction has an autocorrelation of
-# 1 - I_r / I_x, the least over directions (Liu 1994), where I_x and I_r are the information on alpha in the
-# records and in the release, and the prior's in both:
-#
-#     I_x = n V,    I_r = n C (W + 2 s^2 / n)^-1 C'    (a sum over parts),
-#
-# V the covariance of log x, C that of log x with max(log x, log a), W of the latter, and s the scale of the
-# noise on T. They are taken at an alpha that the release tells, so that the same release gives the same
-# number.
-
-
-PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md
-_DRAWN = 4000  # records that covariances are taken of
+# How much less a release tells of alpha than the records
 
 
 def joint_pays(parts: list[CompositionPart], prior: AlphaPrior) -> bool:
@@ -339,9 +334,7 @@ def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
     return float(np.linalg.eigvals(np.linalg.solve(told, whole)).real.max() - 1.0)
 
 
-_TRIES = 100
-_STEPS = 40
-_BIGGEST = 1e6
+# Where chains over alpha and a latent database start: about what the release says
 
 
 def start_alpha(rng: Generator, parts: list[CompositionPart]) -> tuple[Floats, list[Floats]]:
@@ -380,18 +373,6 @@ def possible(released: Floats, low: float) -> Floats:
     return means if in_range(means) else means - excess - 0.05
 
 
-def _turned(logs: Floats, turn: Floats) -> Floats:
-    """Return the logs (d, n) of x_j^b e^(c_j), made to sum to one; turn (d,): c_1, .., c_(d-1), log b."""
-    moved = np.exp(turn[-1]) * logs
-    moved[:-1] += turn[:-1, None]
-    return np.asarray(moved - np.logaddexp.reduce(moved, axis=0))
-
-
-def _censored_means(logs: Floats, floor: float, turn: Floats) -> Floats:
-    """Return the means (d,) of max(log x, floor) over the records that `turn` makes."""
-    return np.asarray(np.maximum(_turned(logs, turn), floor).mean(axis=1))
-
-
 def matched(logs: Floats, means: Floats, floor: float) -> Floats:
     """Return log compositions (d, n) turned so that means of max(log x, floor) are `means`, or come close.
 
@@ -424,3 +405,15 @@ def matched(logs: Floats, means: Floats, floor: float) -> Floats:
             break
         turn, gap = trial, found
     return _turned(logs, turn)
+
+
+def _turned(logs: Floats, turn: Floats) -> Floats:
+    """Return the logs (d, n) of x_j^b e^(c_j), made to sum to one; turn (d,): c_1, .., c_(d-1), log b."""
+    moved = np.exp(turn[-1]) * logs
+    moved[:-1] += turn[:-1, None]
+    return np.asarray(moved - np.logaddexp.reduce(moved, axis=0))
+
+
+def _censored_means(logs: Floats, floor: float, turn: Floats) -> Floats:
+    """Return the means (d,) of max(log x, floor) over the records that `turn` makes."""
+    return np.asarray(np.maximum(_turned(logs, turn), floor).mean(axis=1))

@@ -25,7 +25,6 @@ from dpmix.release.sanitized import Release
 
 __all__ = [
     "dirichlet_mle",
-    "dirichlet_mles",
     "gamma_mle",
     "in_range",
     "inverse_digamma",
@@ -207,14 +206,6 @@ def dirichlet_mle(means, alpha):
             break
     _excess(means, at, alpha)
     return True
-
-
-@njit
-def dirichlet_mles(means, alphas):
-    """Set each row of alphas (m, d) to the estimate from that row of means, NaN where there is none."""
-    for i in range(len(means)):
-        if not dirichlet_mle(means[i], alphas[i]):
-            alphas[i, :] = math.nan
 
 
 def gamma_mle(values: Floats) -> tuple[float, float]:

@@ -1,21 +1,16 @@
 """The discrete model: a Dirichlet or Pitman-Yor process given synthetic records, or a histogram's counts.
 
-Each draw is one P of the posterior (`dpmix.models.discrete.model`), of which functionals are kept,
-and one record drawn from it. Given records that continue the urn of the confidential ones draws are
-independent; else they follow a Markov chain over latent counts: of pairs of cells at once (`latent: exact`),
-or record by record (`latent: metropolis`), each proposal being accepted with probability e^-eps at least
-where the release is eps-DP.
-
-The posterior of the discrete model given a release: by the urn, or through latent counts in cells.
-
-P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P: that P is the one reported.
+P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P. Each draw is one P of the
+posterior, of which functionals are kept, and one record drawn from it.
 
 - Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, continue the sequence of the
   confidential ones: these are drawn given the released ones, and then P given them
   (`dpmix.models.discrete.continued_urn`, methods section 5). Draws are independent.
 - Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
   `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) continue the sequence likewise; else c is
-  latent, see `dpmix.models.counts.cell_counts` and `dpmix.models.counts.latent_counts`. Within a cell the
+  latent, see `dpmix.models.counts.cell_counts` and `dpmix.models.counts.latent_counts`, and draws follow a
+  Markov chain: of pairs of cells at once (`latent: exact`), or record by record (`latent: metropolis`), each
+  proposal being accepted with probability e^-eps at least where the release is eps-DP. Within a cell the
   model knows no more than the base measure.
 """
 
@@ -85,97 +80,313 @@ from dpmix.release.columns import Cells, Grid
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "Discrete",
-    "DiscreteGroups",
-    "ProcessPosterior",
-    "build",
-    "posterior_of",
-    "prior_functionals",
-    "told_apart",
-    "write_functionals",
-]
+__all__ = ["Discrete", "DiscreteGroups", "build"]
 
-# Which of the released synthetic records show that they are new ones, or old ones.
-#
-# Free labels: what was made up is called `new_category_1`, ... (A confidential label of that form is taken
-# for a new one.) Numbers moved to a public grid: where some released values lie off it, the confidential
-# records are not on it, and under a base measure without atoms those on it are new. Where all released values
-# are on the grid the confidential ones are taken to be on it, and nothing is shown.
-
+Floats = NDArray[np.float64]
+Functional = NumericColumn | LabelColumn
 _RARE = 1e-6  # probability of so many new values below which a grid cannot be what makes them
+_MOST_ATOMS = 20_000  # of a finite base measure that are all held as atoms
+_AGREEMENT = 1e-9  # of numbers that are the same but for rounding
+
+# The model and its chains
 
 
-def told_apart(
-    release: Release, public: Public, grids: Sequence[Grid | None], concentration: float
-) -> tuple[tuple[Grid | None, ...], Floats, int, bool]:
-    """Return what a release of synthetic records shows of old and new ones.
+def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
+    assert isinstance(spec.model, DiscreteModel)  # the registry looks
+    public = public_of(release)
+    columns = functional_columns(spec.model, spec.summary, public)
+    law = posterior_of(spec.model, release, public, columns)
+    by_record = spec.sampler.latent == "metropolis"
+    if by_record and law.likelihood is None:
+        raise SpecError(
+            "sampler.latent: metropolis moves latent records, and those behind this release are drawn "
+            "independently; use latent: exact"
+        )
+    if not release.groups:
+        return Discrete(release, public, columns, law, by_record)
+    if by_record:
+        raise SpecError(
+            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
+            "record; use latent: exact"
+        )
+    return DiscreteGroups(release, columns, law, _parameters(public, columns))
+
+
+class Discrete(ParametricModel):
+    """The discrete model given a release.
 
     Parameters
     ----------
     release : Release
     public : Public
-    grids : sequence of Grid or None
-        That new numbers of each column were moved to.
-    concentration : float
-
-    Returns
-    -------
-    grids : tuple of Grid or None
-        Those that the confidential records are on.
-    values : array (r, D)
-        The released records that may be confidential values, with codes as in `public.names`.
-    distinct : int
-        Number of distinct released records, new ones among them.
-    shown : bool
-        Whether all of `values` are values of confidential records.
-
-    Raises
-    ------
-    DataError
-        When more records are on a grid than new ones can be.
+        What is public of it.
+    columns : list
+        What is wanted of each column.
+    law : ProcessPosterior
+        The posterior.
+    by_record : bool
+        Whether latent counts move record by record, by proposals; else by exact draws of pairs of cells.
     """
-    values = np.array(release.values, dtype=np.float64)
-    distinct = len(np.unique(values, axis=0))
-    new = np.zeros(len(values), dtype=bool)
-    free = [i for i, column in enumerate(public.columns) if column.free]
-    for i in free:
-        known = (release.labels[i] if release.labels else None) or ()
-        old = np.array([confidential(label) for label in known], dtype=bool)
-        codes = values[:, i].astype(np.int64)
-        new |= ~old[codes]
-        values[:, i] = (np.cumsum(old) - 1)[codes]
-    kept = list(grids)
-    on_all = np.ones(len(values), dtype=bool)
-    for i, grid in enumerate(grids):
-        if grid is None:
+
+    kind = "discrete"
+
+    def __init__(
+        self,
+        release: Release,
+        public: Public,
+        columns: list[Functional],
+        law: ProcessPosterior,
+        by_record: bool = False,
+    ) -> None:
+        self.law = law
+        self.records = release.n
+        self.plan = plan(columns)
+        self.parameters, self.coords, self.places = _parameters(public, columns)
+        self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
+        self.has_log_likelihood = law.exact_likelihood
+        self.by_record = by_record
+        if by_record and release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw P from the process itself."""
+        kept = {p.name: self.shape(p) for p in self.parameters if p.role in ("scalar", "shares")}
+        return _prior_functionals(self.law, self.plan, self.places, kept, rng, draws)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
+        """Return a chain at its start."""
+        return DiscreteChain(self, rng) if self.law.likelihood is None else LatentCountsChain(self, rng)
+
+
+class DiscreteChain(ParametricChain):
+    """Independent draws: of the confidential records by the urn, and of P given them."""
+
+    model: Discrete
+    _likelihood = 0.0
+
+    def __init__(self, model: Discrete, rng: Generator, state: dict[str, NDArray[Any]] | None = None) -> None:
+        super().__init__(model, rng, state or {})
+        self._row = np.empty(int(model.plan.out[-1]))
+        self._record = np.empty(len(model.plan.numeric))
+
+    def sweep(self, count: int) -> None:
+        """Do nothing: draws are independent."""
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Draw P, and write its functionals and one record from it."""
+        law, model = self.law(), self.model
+        draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
+        _write_functionals(row, out, model.places, self._row, self._record)
+        if "log_likelihood" in out:
+            out["log_likelihood"][row] = self.log_likelihood()
+
+    def law(self) -> Any:
+        """Return the law of P given records drawn here, or given the state."""
+        law, urn = self.model.law, self.model.law.urn
+        assert urn is not None  # else counts are latent
+        drawn = urn.draw(self.rng)
+        if law.exact_likelihood:
+            self._likelihood = urn.log_likelihood(drawn)
+        return law.given(drawn[:-1]) if urn.closed else urn.measure(self.rng, drawn, law.measure)
+
+    def log_likelihood(self) -> float:
+        """Return the log likelihood of the release given the records, up to a constant."""
+        return self._likelihood
+
+
+class LatentCountsChain(DiscreteChain):
+    """A Markov chain over latent numbers of records in cells, and draws of P given these."""
+
+    def __init__(self, model: Discrete, rng: Generator) -> None:
+        law = model.law
+        assert law.likelihood is not None and law.cells is not None  # the model looks
+        self._prior = cell_prior(law.concentration, law.cells)
+        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
+        hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
+        labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
+        self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
+        super().__init__(model, rng, self._latent._asdict())
+        start_noisy(law.likelihood, rng, self._latent)
+
+    def sweep(self, count: int) -> None:
+        """Move the latent counts, and what else is latent."""
+        likelihood = self.model.law.likelihood
+        if self.model.by_record:
+            sweep_records(self._prior, likelihood, self.rng, self._latent, self.moves, count)
+        else:
+            sweep_counts(self._prior, likelihood, self.rng, self._latent, count)
+
+    def law(self) -> Any:
+        """Return the law of P given the latent counts."""
+        return self.model.law.given(self._latent.counts)
+
+    def log_likelihood(self) -> float:
+        """Return the log likelihood of the release given the latent counts, up to a constant."""
+        return float(log_likelihood(self.model.law.likelihood, self._latent.noisy, self._latent.counts))
+
+
+def _parameters(
+    public: Public, columns: list[Functional]
+) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]], dict[str, tuple[int, int]]]:
+    """Return the parameters with their coordinates, and where each is in a row of results.
+
+    A place (-1, i) is that of column i of the drawn record. With several columns names end in theirs.
+    """
+    found: list[Parameter] = []
+    coords: dict[str, NDArray[Any]] = {}
+    places: dict[str, tuple[int, int]] = {}
+    at = 0
+    for number, (column, functional) in enumerate(zip(public.columns, columns, strict=True)):
+        several = len(columns) > 1
+        ending = f"_{_safe(column.name, number)}" if several else ""
+        about = column.name if several else ""
+        if isinstance(functional, NumericColumn):
+            dims = {
+                "quantile": "level",
+                "tail": f"threshold{ending}",
+                "cdf_at": f"point{ending}",
+                "cdf": f"grid{ending}",
+            }
+            coords["level"] = np.array(functional.quantiles)
+            coords[dims["tail"]] = np.array(functional.tail)
+            coords[dims["cdf_at"]] = np.array(functional.at)
+            coords[dims["cdf"]] = functional.grid
+        else:
+            dims = {"probability": f"category{ending}"}
+            coords[dims["probability"]] = np.array(public.names[number])
+        roles = {"cdf": "curve", "probability": "shares"}
+        for title, size in functional.entries.items():
+            own = (dims[title],) if title in dims else ()
+            shown = "cdf" if title == "cdf_at" else title
+            found.append(Parameter(title + ending, own, roles.get(title, "scalar"), shown, about))
+            places[title + ending] = (at, at + size)
+            at += size
+        found.append(Parameter(f"predictive{ending}", (), "draw", "predictive", about))
+        places[f"predictive{ending}"] = (-1, number)
+    return tuple(found), coords, places
+
+
+def _safe(name: str, number: int) -> str:
+    """Return a column's name as a file may hold it, where a slash would be a path."""
+    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"
+
+
+def _write_functionals(
+    row: int, out: Mapping[str, Floats], places: Mapping[str, tuple[int, int]], drawn: Floats, record: Floats
+) -> None:
+    """Write what was drawn of P, and a record from it, to place `row` of the arrays that are there."""
+    for name, (start, stop) in places.items():
+        if name not in out:
             continue
-        on = values[:, i] == grid.nearest(values[:, i])
-        if not on.all():
-            kept[i] = None
-            on_all &= on
-    off = any(grid is not mine for grid, mine in zip(grids, kept, strict=True))
-    if off and not free:
-        _check_rare(int(on_all.sum()), len(values), release.n, concentration)
-        new |= on_all
-    shown = off or bool(free)
-    return tuple(kept), values[~new], distinct, shown
+        if start < 0:
+            out[name][row] = record[stop]
+        else:
+            out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
 
 
-def _check_rare(on: int, records: int, n: int, concentration: float) -> None:
-    """Refuse a grid that some confidential records are on, and others are not."""
-    from scipy.stats import betabinom  # late, as it is slow to import
+def _prior_functionals(
+    law: ProcessPosterior,
+    plan: FunctionalsPlan,
+    places: Mapping[str, tuple[int, int]],
+    shapes: Mapping[str, tuple[int, ...]],
+    rng: Generator,
+    draws: int,
+) -> dict[str, Floats]:
+    """Draw P before any release; return those of its functionals that have a shape, (draws, ..) each."""
+    assert law.prior is not None and law.prior_fixed is not None  # every law has one
+    out = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
+    drawn, record = np.empty(int(plan.out[-1])), np.empty(len(plan.numeric))
+    for row in range(draws):
+        draw(rng, law.prior, law.base, plan, law.prior_fixed, drawn, record)
+        _write_functionals(row, out, places, drawn, record)
+    return out
 
-    if on and concentration > 0.0 and betabinom.sf(on - 1, records, concentration, n) < _RARE:
-        raise DataError(
-            f"{on} of {records} released records are on the grid synthesis.snap and the others are not, more "
-            "than new ones can be: which of them are confidential values is not known; release records "
-            "without synthesis.snap, or with a grid that all confidential records are on"
-        )
+
+# Several groups
 
 
-_MOST_ATOMS = 20_000  # of a finite base measure that are all held as atoms
-_AGREEMENT = 1e-9
+class DiscreteGroups(ParametricModel):
+    """The discrete model of groups given a histogram of them all: one P each, a priori independent.
+
+    The sizes of groups are as private as all else: the numbers of records in the cells of all groups are
+    latent (`dpmix.models.counts.latent_counts`), and given these each group is as in the model of one.
+
+    Parameters
+    ----------
+    release : Release
+    columns : list
+        What is wanted of the one column.
+    law : ProcessPosterior
+        Of each group, with the likelihood of the counts in all of them.
+    described : tuple
+        Parameters of one group with their coordinates and their places in a row of results, as `_parameters`
+        gives them.
+    """
+
+    kind = "discrete"
+    has_log_likelihood = True
+
+    def __init__(
+        self, release: Release, columns: list[Column], law: ProcessPosterior, described: Any
+    ) -> None:
+        parameters, coords, self.places = described
+        self.law, self.records, self.plan = law, release.n, plan(columns)
+        self.groups = group_names(release)
+        kept = [parameter for parameter in parameters if parameter.role != "draw"]
+        own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
+        self.parameters = (*own, *parameters_of_groups())
+        self.coords = {GROUP: np.array(self.groups), **coords}
+        self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw P from the process itself, for all groups the same, and the shares of the groups."""
+        own = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
+        shapes = {p.name: self.shape(p)[1:] for p in own}
+        found = _prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
+        count = len(self.groups)
+        of_groups = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
+        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
+        """Return a chain at its start."""
+        return GroupsChain(self, rng)
+
+
+class GroupsChain(ParametricChain):
+    """A Markov chain over the numbers of records in all cells, and draws of each group's P given these."""
+
+    model: DiscreteGroups
+
+    def __init__(self, model: DiscreteGroups, rng: Generator) -> None:
+        law = model.law
+        assert law.likelihood is not None and law.cells is not None  # a histogram's counts are latent
+        self._prior = group_prior(law.concentration, law.cells, len(model.groups))
+        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
+        none = np.zeros(0)
+        self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
+        self._row = np.empty(int(model.plan.out[-1]))
+        self._record = np.empty(1)
+        super().__init__(model, rng, {"counts": counts})
+
+    def sweep(self, count: int) -> None:
+        """Move records between cells, of one group or of two."""
+        sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent, count)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Draw P of each group, and write its functionals."""
+        model, law = self.model, self.model.law
+        table = self._latent.counts.reshape(len(model.groups), -1)
+        own = {name: out[name][row] for name in model.places if name in out}  # not the drawn record
+        for g, counts in enumerate(table):
+            draw(self.rng, law.given(counts), law.base, model.plan, law.fixed, self._row, self._record)
+            _write_functionals(g, own, model.places, self._row, self._record)
+        sizes = table.sum(axis=1)
+        out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
+        out["log_likelihood"][row] = log_likelihood(law.likelihood, self._latent.noisy, self._latent.counts)
+
+
+# The posterior
 
 
 @dataclass(frozen=True)
@@ -222,37 +433,6 @@ class ProcessPosterior:
         if len(atoms):
             return self.measure._replace(atoms=atoms + counts)
         return self.measure._replace(regions=regions + counts)
-
-
-def write_functionals(
-    row: int, out: Mapping[str, Floats], places: Mapping[str, tuple[int, int]], drawn: Floats, record: Floats
-) -> None:
-    """Write what was drawn of P, and a record from it, to place `row` of the arrays that are there."""
-    for name, (start, stop) in places.items():
-        if name not in out:
-            continue
-        if start < 0:
-            out[name][row] = record[stop]
-        else:
-            out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
-
-
-def prior_functionals(
-    law: ProcessPosterior,
-    plan: FunctionalsPlan,
-    places: Mapping[str, tuple[int, int]],
-    shapes: Mapping[str, tuple[int, ...]],
-    rng: Generator,
-    draws: int,
-) -> dict[str, Floats]:
-    """Draw P before any release; return those of its functionals that have a shape, (draws, ..) each."""
-    assert law.prior is not None and law.prior_fixed is not None  # every law has one
-    out = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
-    drawn, record = np.empty(int(plan.out[-1])), np.empty(len(plan.numeric))
-    for row in range(draws):
-        draw(rng, law.prior, law.base, plan, law.prior_fixed, drawn, record)
-        write_functionals(row, out, places, drawn, record)
-    return out
 
 
 def posterior_of(
@@ -388,10 +568,6 @@ def _merged(values: Floats, counts: Floats, points: Floats, prior: Floats) -> tu
     return found[0].astype(np.float64), found[1].astype(np.float64), found[2].astype(np.float64)
 
 
-def _nowhere(columns: int) -> NDArray[np.int64]:
-    return np.empty((0, columns), dtype=np.int64)
-
-
 def _given_cells(
     model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
 ) -> ProcessPosterior:
@@ -454,273 +630,81 @@ def _likelihood(synthesis: SyntheticLaw, n: int, cells: Cells, drawn: Floats) ->
     return HiddenCounts(drawn, noise, scale, weight)
 
 
-# The discrete model of several groups given the histogram of them all: one P each, a priori independent.
-#
-# The group sizes are as private as all else: the numbers of records in the cells of all groups are latent
-# (`dpmix.models.counts.latent_counts`), and given these the groups are as `dpmix.models.discrete.model` has
-# them.
-
-Floats = NDArray[np.float64]
+def _nowhere(columns: int) -> NDArray[np.int64]:
+    return np.empty((0, columns), dtype=np.int64)
 
 
-class DiscreteGroups(ParametricModel):
-    """The discrete model of groups given a histogram of them all.
-
-    Parameters
-    ----------
-    release : Release
-    columns : list
-        What is wanted of the one column.
-    law : ProcessPosterior
-        Of each group, with the likelihood of the counts in all of them.
-    described : tuple
-        Parameters of one group with their coordinates and their places in a row of results
-        (`dpmix.models.discrete.model`).
-    """
-
-    kind = "discrete"
-    has_log_likelihood = True
-
-    def __init__(
-        self, release: Release, columns: list[Column], law: ProcessPosterior, described: Any
-    ) -> None:
-        parameters, coords, self.places = described
-        self.law, self.records, self.plan = law, release.n, plan(columns)
-        self.groups = group_names(release)
-        kept = [parameter for parameter in parameters if parameter.role != "draw"]
-        own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
-        self.parameters = (*own, *parameters_of_groups())
-        self.coords = {GROUP: np.array(self.groups), **coords}
-        self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
-
-    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw P from the process itself, for all groups the same, and the shares of the groups."""
-        own = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
-        shapes = {p.name: self.shape(p)[1:] for p in own}
-        found = prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
-        count = len(self.groups)
-        of_groups = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
-        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
-
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
-        """Return a chain at its start."""
-        return GroupsChain(self, rng)
+# Which released synthetic records show that they are new ones, or old ones
 
 
-class GroupsChain(ParametricChain):
-    """A Markov chain over the numbers of records in all cells, and draws of each group's P given these."""
+def told_apart(
+    release: Release, public: Public, grids: Sequence[Grid | None], concentration: float
+) -> tuple[tuple[Grid | None, ...], Floats, int, bool]:
+    """Return what a release of synthetic records shows of old and new ones.
 
-    model: DiscreteGroups
-
-    def __init__(self, model: DiscreteGroups, rng: Generator) -> None:
-        law = model.law
-        assert law.likelihood is not None and law.cells is not None  # a histogram's counts are latent
-        self._prior = group_prior(law.concentration, law.cells, len(model.groups))
-        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
-        none = np.zeros(0)
-        self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
-        self._row = np.empty(int(model.plan.out[-1]))
-        self._record = np.empty(1)
-        super().__init__(model, rng, {"counts": counts})
-
-    def sweep(self, count: int) -> None:
-        """Move records between cells, of one group or of two."""
-        sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent, count)
-
-    def record(self, row: int, out: Mapping[str, Floats]) -> None:
-        """Draw P of each group, and write its functionals."""
-        model, law = self.model, self.model.law
-        table = self._latent.counts.reshape(len(model.groups), -1)
-        for g, counts in enumerate(table):
-            draw(self.rng, law.given(counts), law.base, model.plan, law.fixed, self._row, self._record)
-            for name, (start, stop) in model.places.items():
-                if start >= 0:  # not the drawn record
-                    values = out[name]
-                    values[row, g] = self._row[start:stop] if values.ndim > 2 else self._row[start]
-        sizes = table.sum(axis=1)
-        out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
-        out["log_likelihood"][row] = log_likelihood(law.likelihood, self._latent.noisy, self._latent.counts)
-
-
-Functional = NumericColumn | LabelColumn
-
-
-def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
-    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
-    assert isinstance(spec.model, DiscreteModel)  # the registry looks
-    public = public_of(release)
-    columns = functional_columns(spec.model, spec.summary, public)
-    law = posterior_of(spec.model, release, public, columns)
-    by_record = spec.sampler.latent == "metropolis"
-    if by_record and law.likelihood is None:
-        raise SpecError(
-            "sampler.latent: metropolis moves latent records, and those behind this release are drawn "
-            "independently; use latent: exact"
-        )
-    if not release.groups:
-        return Discrete(release, public, columns, law, by_record)
-    if by_record:
-        raise SpecError(
-            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
-            "record; use latent: exact"
-        )
-    return DiscreteGroups(release, columns, law, _parameters(public, columns))
-
-
-class Discrete(ParametricModel):
-    """The discrete model given a release.
+    Free labels: what was made up is called `new_category_1`, .. (A confidential label of that form is taken
+    for a new one.) Numbers moved to a public grid: where some released values lie off it, the confidential
+    records are not on it, and under a base measure without atoms those on it are new. Where all released
+    values are on the grid the confidential ones are taken to be on it, and nothing is shown.
 
     Parameters
     ----------
     release : Release
     public : Public
-        What is public of it.
-    columns : list
-        What is wanted of each column.
-    law : ProcessPosterior
-        The posterior.
-    by_record : bool
-        Whether latent counts move record by record, by proposals; else by exact draws of pairs of cells.
+    grids : sequence of Grid or None
+        That new numbers of each column were moved to.
+    concentration : float
+
+    Returns
+    -------
+    grids : tuple of Grid or None
+        Those that the confidential records are on.
+    values : array (r, D)
+        The released records that may be confidential values, with codes as in `public.names`.
+    distinct : int
+        Number of distinct released records, new ones among them.
+    shown : bool
+        Whether all of `values` are values of confidential records.
+
+    Raises
+    ------
+    DataError
+        When more records are on a grid than new ones can be.
     """
-
-    kind = "discrete"
-
-    def __init__(
-        self,
-        release: Release,
-        public: Public,
-        columns: list[Functional],
-        law: ProcessPosterior,
-        by_record: bool = False,
-    ) -> None:
-        self.law = law
-        self.records = release.n
-        self.plan = plan(columns)
-        self.parameters, self.coords, self.places = _parameters(public, columns)
-        self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
-        self.has_log_likelihood = law.exact_likelihood
-        self.by_record = by_record
-        if by_record and release.epsilon is not None and not release.delta:
-            self.acceptance_bound = math.exp(-release.epsilon)
-
-    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw P from the process itself."""
-        kept = {p.name: self.shape(p) for p in self.parameters if p.role in ("scalar", "shares")}
-        return prior_functionals(self.law, self.plan, self.places, kept, rng, draws)
-
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
-        """Return a chain at its start."""
-        return DiscreteChain(self, rng) if self.law.likelihood is None else LatentCountsChain(self, rng)
+    values = np.array(release.values, dtype=np.float64)
+    distinct = len(np.unique(values, axis=0))
+    new = np.zeros(len(values), dtype=bool)
+    free = [i for i, column in enumerate(public.columns) if column.free]
+    for i in free:
+        known = (release.labels[i] if release.labels else None) or ()
+        old = np.array([confidential(label) for label in known], dtype=bool)
+        codes = values[:, i].astype(np.int64)
+        new |= ~old[codes]
+        values[:, i] = (np.cumsum(old) - 1)[codes]
+    kept = list(grids)
+    on_all = np.ones(len(values), dtype=bool)
+    for i, grid in enumerate(grids):
+        if grid is None:
+            continue
+        on = values[:, i] == grid.nearest(values[:, i])
+        if not on.all():
+            kept[i] = None
+            on_all &= on
+    off = any(grid is not mine for grid, mine in zip(grids, kept, strict=True))
+    if off and not free:
+        _check_rare(int(on_all.sum()), len(values), release.n, concentration)
+        new |= on_all
+    shown = off or bool(free)
+    return tuple(kept), values[~new], distinct, shown
 
 
-class DiscreteChain(ParametricChain):
-    """Independent draws: of the confidential records by the urn, and of P given them."""
+def _check_rare(on: int, records: int, n: int, concentration: float) -> None:
+    """Refuse a grid that some confidential records are on, and others are not."""
+    from scipy.stats import betabinom  # late, as it is slow to import
 
-    model: Discrete
-    _likelihood = 0.0
-
-    def __init__(self, model: Discrete, rng: Generator, state: dict[str, NDArray[Any]] | None = None) -> None:
-        super().__init__(model, rng, state or {})
-        self._row = np.empty(int(model.plan.out[-1]))
-        self._record = np.empty(len(model.plan.numeric))
-
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
-
-    def record(self, row: int, out: Mapping[str, Floats]) -> None:
-        """Draw P, and write its functionals and one record from it."""
-        law, model = self.law(), self.model
-        draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
-        write_functionals(row, out, model.places, self._row, self._record)
-        if "log_likelihood" in out:
-            out["log_likelihood"][row] = self.log_likelihood()
-
-    def law(self) -> Any:
-        """Return the law of P given records drawn here, or given the state."""
-        law, urn = self.model.law, self.model.law.urn
-        assert urn is not None  # else counts are latent
-        drawn = urn.draw(self.rng)
-        if law.exact_likelihood:
-            self._likelihood = urn.log_likelihood(drawn)
-        return law.given(drawn[:-1]) if urn.closed else urn.measure(self.rng, drawn, law.measure)
-
-    def log_likelihood(self) -> float:
-        """Return the log likelihood of the release given the records, up to a constant."""
-        return self._likelihood
-
-
-class LatentCountsChain(DiscreteChain):
-    """A Markov chain over latent numbers of records in cells, and draws of P given these."""
-
-    def __init__(self, model: Discrete, rng: Generator) -> None:
-        law = model.law
-        assert law.likelihood is not None and law.cells is not None  # the model looks
-        self._prior = cell_prior(law.concentration, law.cells)
-        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
-        hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
-        labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
-        self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
-        super().__init__(model, rng, self._latent._asdict())
-        start_noisy(law.likelihood, rng, self._latent)
-
-    def sweep(self, count: int) -> None:
-        """Move the latent counts, and what else is latent."""
-        likelihood = self.model.law.likelihood
-        if self.model.by_record:
-            sweep_records(self._prior, likelihood, self.rng, self._latent, self.moves, count)
-        else:
-            sweep_counts(self._prior, likelihood, self.rng, self._latent, count)
-
-    def law(self) -> Any:
-        """Return the law of P given the latent counts."""
-        return self.model.law.given(self._latent.counts)
-
-    def log_likelihood(self) -> float:
-        """Return the log likelihood of the release given the latent counts, up to a constant."""
-        return float(log_likelihood(self.model.law.likelihood, self._latent.noisy, self._latent.counts))
-
-
-def _parameters(
-    public: Public, columns: list[Functional]
-) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]], dict[str, tuple[int, int]]]:
-    """Return the parameters with their coordinates, and where each is in a row of results.
-
-    A place (-1, i) is that of column i of the drawn record. With several columns names end in theirs.
-    """
-    found: list[Parameter] = []
-    coords: dict[str, NDArray[Any]] = {}
-    places: dict[str, tuple[int, int]] = {}
-    at = 0
-    for number, (column, functional) in enumerate(zip(public.columns, columns, strict=True)):
-        several = len(columns) > 1
-        ending = f"_{_safe(column.name, number)}" if several else ""
-        about = column.name if several else ""
-        if isinstance(functional, NumericColumn):
-            dims = {
-                "quantile": "level",
-                "tail": f"threshold{ending}",
-                "cdf_at": f"point{ending}",
-                "cdf": f"grid{ending}",
-            }
-            coords["level"] = np.array(functional.quantiles)
-            coords[dims["tail"]] = np.array(functional.tail)
-            coords[dims["cdf_at"]] = np.array(functional.at)
-            coords[dims["cdf"]] = functional.grid
-        else:
-            dims = {"probability": f"category{ending}"}
-            coords[dims["probability"]] = np.array(public.names[number])
-        roles = {"cdf": "curve", "probability": "shares"}
-        for title, size in functional.entries.items():
-            own = (dims[title],) if title in dims else ()
-            shown = "cdf" if title == "cdf_at" else title
-            found.append(Parameter(title + ending, own, roles.get(title, "scalar"), shown, about))
-            places[title + ending] = (at, at + size)
-            at += size
-        found.append(Parameter(f"predictive{ending}", (), "draw", "predictive", about))
-        places[f"predictive{ending}"] = (-1, number)
-    return tuple(found), coords, places
-
-
-def _safe(name: str, number: int) -> str:
-    """Return a column's name as a file may hold it, where a slash would be a path."""
-    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"
+    if on and concentration > 0.0 and betabinom.sf(on - 1, records, concentration, n) < _RARE:
+        raise DataError(
+            f"{on} of {records} released records are on the grid synthesis.snap and the others are not, more "
+            "than new ones can be: which of them are confidential values is not known; release records "
+            "without synthesis.snap, or with a grid that all confidential records are on"
+        )

@@ -1,13 +1,11 @@
-"""Parameters of a linear regression given a whole database: conjugate draws from its second moments.
+"""Parameters of a linear regression given a whole database: their units, and conjugate draws.
 
-beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn; x_mean and x_cov are normal-inverse-Wishart,
-or the one of them that is not known is normal or inverse-Wishart given the other.
+**Units.** Chains run on variables rescaled to [-1, 1] by public bounds, so that priors do not depend on the
+units of the data (methods, section 15); results are given in these. With centres c and half-widths h of the
+bounds, x~ = (x - c)/h, a slope is h_y b~/h_x, and the intercept c_y + h_y b~_0 - sum_j slope_j c_j.
 
-The units of a regression: chains run on variables rescaled to [-1, 1] by public bounds.
-
-Priors so do not depend on the units of the data (methods, section 15); results are given in these. With
-centres c and half-widths h of the bounds, x~ = (x - c)/h, a slope is h_y b~/h_x, and the intercept
-c_y + h_y b~_0 - sum_j slope_j c_j.
+**Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn; x_mean and x_cov are
+normal-inverse-Wishart, or the one of them that is not known is normal or inverse-Wishart given the other.
 """
 
 from __future__ import annotations
@@ -24,7 +22,69 @@ from dpmix.models.sum_augmentation import draw_theta
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 
-__all__ = ["Units", "draw_covariance", "draw_line", "draw_predictors", "second_moments"]
+__all__ = ["Units", "draw_line", "draw_predictors", "second_moments"]
+
+Floats = NDArray[np.float64]
+
+
+class Units(NamedTuple):
+    """Centre and half-width of the public bounds of each column, the response's last, shapes (q,)."""
+
+    centre: Floats
+    half: Floats
+
+    @classmethod
+    def of(cls, bounds: Any) -> Units:
+        """Return the units of pairs of bounds, the response's last."""
+        low, high = np.array(bounds, dtype=np.float64).T
+        half = 0.5 * (high - low)
+        return cls(low + half, half)
+
+    def rescaled(self, rows: Floats) -> Floats:
+        """Return predictors (.., p) of new rows on the rescaled variables."""
+        return np.asarray((rows - self.centre[:-1]) / self.half[:-1])
+
+    def coefficients(self, beta: Floats) -> Floats:
+        """Return coefficients (draws, q), the intercept first, in the units of the data."""
+        slopes = beta[:, 1:] * (self.half[-1] / self.half[:-1])
+        intercept = self.centre[-1] + self.half[-1] * beta[:, 0]
+        for j, centre in enumerate(self.centre[:-1]):  # one by one: the same for any number of draws at once
+            intercept = intercept - slopes[:, j] * centre
+        return np.column_stack([intercept, slopes])
+
+    def response(self, values: Floats) -> Floats:
+        """Return responses in the units of the data."""
+        return np.asarray(self.centre[-1] + self.half[-1] * values)
+
+    def scale(self, values: Any, power: int = 1) -> Any:
+        """Return standard deviations of the response (power 2: variances) in the units of the data."""
+        return values * self.half[-1] ** power
+
+    def covariance(self) -> Floats:
+        """Return what predictors' covariances (p, p) are multiplied by, in the units of the data."""
+        return np.asarray(np.outer(self.half[:-1], self.half[:-1]))
+
+
+# Conjugate draws from the second moments of a database
+
+
+@njit
+def draw_line(model, rng, values, moments):
+    """Draw all that is not known of the parameters given the moments (q + 1, q + 1) of a database."""
+    _draw_beta(model, rng, values, moments)
+    if not model.known[SD]:
+        _draw_sd(model, rng, values, moments)
+    draw_predictors(model, rng, values, moments)
+
+
+@draw_theta.register
+def _draw_theta(model: Moments, rng, theta, records, tally):
+    q = len(model.columns)
+    moments = np.empty((q + 1, q + 1))
+    second_moments(model, records, moments)
+    draw_line(model, rng, theta.values, moments)
+    if theta.learnt[0] > 0.0:
+        move_jointly(model, rng, theta, records, tally, moments)
 
 
 @njit
@@ -109,21 +169,6 @@ def _draw_sd(model, rng, values, moments):
 
 
 @njit
-def draw_covariance(rng, freedom, matrix, root):
-    """Set `root` to the lower factor of a draw from the inverse-Wishart distribution (Bartlett)."""
-    p = len(matrix)
-    factor, inverse = np.zeros((p, p)), np.zeros((p, p))
-    cholesky(matrix, factor)
-    for i in range(p):
-        for j in range(i):
-            root[i, j] = rng.standard_normal()
-        root[i, i] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
-    invert_lower(root, inverse)
-    spread = product(factor, inverse.T)
-    cholesky(product(spread, spread.T), root)
-
-
-@njit
 def draw_predictors(model, rng, values, moments):
     """Draw x_mean and x_cov, those of them that are not known."""
     q = len(model.columns)
@@ -156,60 +201,15 @@ def draw_predictors(model, rng, values, moments):
 
 
 @njit
-def draw_line(model, rng, values, moments):
-    """Draw all that is not known of the parameters given the moments (q + 1, q + 1) of a database."""
-    _draw_beta(model, rng, values, moments)
-    if not model.known[SD]:
-        _draw_sd(model, rng, values, moments)
-    draw_predictors(model, rng, values, moments)
-
-
-@draw_theta.register
-def _draw_theta(model: Moments, rng, theta, records, tally):
-    q = len(model.columns)
-    moments = np.empty((q + 1, q + 1))
-    second_moments(model, records, moments)
-    draw_line(model, rng, theta.values, moments)
-    if theta.learnt[0] > 0.0:
-        move_jointly(model, rng, theta, records, tally, moments)
-
-
-Floats = NDArray[np.float64]
-
-
-class Units(NamedTuple):
-    """Centre and half-width of the public bounds of each column, the response's last, shapes (q,)."""
-
-    centre: Floats
-    half: Floats
-
-    @classmethod
-    def of(cls, bounds: Any) -> Units:
-        """Return the units of pairs of bounds, the response's last."""
-        low, high = np.array(bounds, dtype=np.float64).T
-        half = 0.5 * (high - low)
-        return cls(low + half, half)
-
-    def rescaled(self, rows: Floats) -> Floats:
-        """Return predictors (.., p) of new rows on the rescaled variables."""
-        return np.asarray((rows - self.centre[:-1]) / self.half[:-1])
-
-    def coefficients(self, beta: Floats) -> Floats:
-        """Return coefficients (draws, q), the intercept first, in the units of the data."""
-        slopes = beta[:, 1:] * (self.half[-1] / self.half[:-1])
-        intercept = self.centre[-1] + self.half[-1] * beta[:, 0]
-        for j, centre in enumerate(self.centre[:-1]):  # one by one: the same for any number of draws at once
-            intercept = intercept - slopes[:, j] * centre
-        return np.column_stack([intercept, slopes])
-
-    def response(self, values: Floats) -> Floats:
-        """Return responses in the units of the data."""
-        return np.asarray(self.centre[-1] + self.half[-1] * values)
-
-    def scale(self, values: Any, power: int = 1) -> Any:
-        """Return standard deviations of the response (power 2: variances) in the units of the data."""
-        return values * self.half[-1] ** power
-
-    def covariance(self) -> Floats:
-        """Return what predictors' covariances (p, p) are multiplied by, in the units of the data."""
-        return np.asarray(np.outer(self.half[:-1], self.half[:-1]))
+def draw_covariance(rng, freedom, matrix, root):
+    """Set `root` to the lower factor of a draw from the inverse-Wishart distribution (Bartlett)."""
+    p = len(matrix)
+    factor, inverse = np.zeros((p, p)), np.zeros((p, p))
+    cholesky(matrix, factor)
+    for i in range(p):
+        for j in range(i):
+            root[i, j] = rng.standard_normal()
+        root[i, i] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
+    invert_lower(root, inverse)
+    spread = product(factor, inverse.T)
+    cholesky(product(spread, spread.T), root)

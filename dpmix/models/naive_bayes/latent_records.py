@@ -1,22 +1,23 @@
-"""Latent records of classes and features given noisy counts of every feature's levels within every class.
+"""Naive Bayes given noisy counts of features' levels within classes: latent records, or counts alone.
 
 The released count of cell c = (feature k, class i, level j) is m_c = n_c + noise e with density proportional
 to exp(-|e| / s), for Laplace and for two-sided geometric noise alike, or to exp(-e^2 / (2 s^2)) for discrete
-Gaussian noise. A record is the row of the K cells that it is counted in, and its class; the tally holds, for
+Gaussian noise. Given the counts n_c, the probabilities p of classes and p_i^k of levels are Dirichlet.
+
+**Records.** A record is the row of the K cells that it is counted in, and its class; the tally holds, for
 every cell, what one record more and one less would change, so that moving a record costs 2 K look-ups.
 
-Moves of the counts of naive Bayes that need no latent records: their cost does not grow with n.
-
-Given the class, features are independent, and so are their levels given the probabilities: with p and the
-p_i^k integrated out, the counts n_c of all cells c = (k, i, j) have the prior
+**Counts** alone are moved at a cost that does not grow with n. Given the class, features are independent, and
+so are their levels given the probabilities: with p and the p_i^k integrated out, the counts n_c of all cells
+c = (k, i, j) have the prior
 
     prod_i Gamma(a + n_i) / n_i! * prod_k prod_i n_i! / Gamma(J_k a + n_i) * prod_j Gamma(a + n_kij) / n_kij!
 
-up to a constant, where n_i = sum_j n_kij for every k, and the release a likelihood
-exp(-sum_c |m_c - n_c| / s). Three moves keep the sums right. Records go from a level to another of the same
-class and feature, or from a class to another with one level of either picked in every feature, as many as
-slice sampling gives (Neal 2003), so that no step size is needed. And records drawn at random leave a class
-for another, where their levels are drawn by its predictive. Given the counts, p and the p_i^k are Dirichlet.
+up to a constant, where n_i = sum_j n_kij for every k, and the release the likelihood of its noise. Three
+moves keep the sums right. Records go from a level to another of the same class and feature, or from a class
+to another with one level of either picked in every feature, as many as slice sampling gives (Neal 2003), so
+that no step size is needed. And records drawn at random leave a class for another, where their levels are
+drawn by its predictive.
 """
 
 from __future__ import annotations
@@ -34,15 +35,10 @@ from dpmix.numerics.streams import fill_gammas, fill_normals, fill_uniforms, see
 
 __all__ = [
     "COUNT",
-    "CellTally",
     "ClassCounts",
     "FEW",
     "KEEP",
-    "MoveTables",
-    "Probabilities",
     "RELEASED",
-    "class_totals",
-    "cost",
     "draw_probabilities",
     "entry",
     "make_cell_tally",
@@ -58,6 +54,10 @@ __all__ = [
 COUNT, MORE, LESS, RELEASED = 0, 1, 2, 3  # columns of `CellTally.cells`
 KEEP, OTHER = 0, 1  # columns of `Probabilities.alias`
 FEW = 8  # entries among which adding up comparisons is faster than an alias table, and making it
+_MOST = 1 << 20  # entries of a table
+TRANSFERS, LINES, MOST_TRANSFERRED = 8, 1, 4096.0  # moves of a class in a sweep; records of one at most
+
+# The release, the probabilities, and the cost of noise
 
 
 class ClassCounts(NamedTuple):
@@ -75,25 +75,6 @@ class ClassCounts(NamedTuple):
     rate: float
     prior: float
     power: int
-
-
-class Probabilities(NamedTuple):
-    """Probabilities of classes (I,) and of levels within classes (cells,), and one table to draw from both.
-
-    alias (I + cells, 2): entry j of a block of J is drawn as j with probability `KEEP`, else as `OTHER`, j
-    uniform (Walker 1977); of `FEW` or less, where sums of the probabilities, in `KEEP`, exceed a uniform.
-    Classes stand first.
-    """
-
-    classes: Any
-    levels: Any
-    alias: Any
-
-
-class CellTally(NamedTuple):
-    """Of each cell, (cells, 4): records, what one more and one less would change, the released count."""
-
-    cells: Any
 
 
 def make_class_counts(
@@ -117,17 +98,95 @@ def make_class_counts(
     )
 
 
+class Probabilities(NamedTuple):
+    """Probabilities of classes (I,) and of levels within classes (cells,), and one table to draw from both.
+
+    alias (I + cells, 2): entry j of a block of J is drawn as j with probability `KEEP`, else as `OTHER`, j
+    uniform (Walker 1977); of `FEW` or less, where sums of the probabilities, in `KEEP`, exceed a uniform.
+    Classes stand first.
+    """
+
+    classes: Any
+    levels: Any
+    alias: Any
+
+
 def make_probabilities(model: ClassCounts) -> Probabilities:
     """Return room for the probabilities."""
     classes, cells = model.classes, len(model.released)
     return Probabilities(np.zeros(classes), np.zeros(cells), np.zeros((classes + cells, 2)))
 
 
-def make_cell_tally(model: ClassCounts) -> CellTally:
-    """Return room for the tally."""
-    cells = np.zeros((len(model.released), 4))
-    cells[:, RELEASED] = model.released
-    return CellTally(cells)
+@njit
+def draw_probabilities(model, rng, counts, classes, levels):
+    """Draw p (I,) and the p_i^k (cells,) given the counts (cells,)."""
+    cells, groups = len(counts), model.classes
+    size = groups + cells
+    room, words, totals = np.empty(3 * size), np.empty(4, dtype=np.uint64), class_totals(model, counts)
+    normals, uniforms, shapes = room[:size], room[size : 2 * size], room[2 * size :]
+    for c in range(cells):
+        shapes[c] = model.prior + counts[c]
+    for i in range(groups):
+        shapes[cells + i] = model.prior + totals[i]
+    seed(rng, words)
+    fill_uniforms(words, uniforms, size)
+    fill_normals(words, normals, size)
+    fill_gammas(rng, shapes, normals, uniforms, levels, cells)
+    fill_gammas(rng, shapes[cells:], normals[cells:], uniforms[cells:], classes, groups)
+    _normalize(rng, classes, 0, groups)
+    for k in range(len(model.levels)):
+        width = model.levels[k]
+        for first in range(model.start[k], model.start[k + 1], width):
+            _normalize(rng, levels, first, first + width)
+
+
+@njit
+def class_totals(model, counts):
+    """Return the number of records in each class (I,), of the counts (cells,)."""
+    width = model.levels[0]
+    totals = np.zeros(model.classes)
+    for i in range(model.classes):
+        for j in range(i * width, (i + 1) * width):
+            totals[i] += counts[j]
+    return totals
+
+
+@njit
+def _normalize(rng, values, first, last):
+    """Divide gamma variates first, .., last - 1 by their sum."""
+    total = 0.0
+    for j in range(first, last):
+        total += values[j]
+    if not total > 0.0:  # a sparse prior, and every gamma below the smallest double: the limit is one-hot
+        values[first:last] = 0.0
+        values[first + int(rng.random() * (last - first))] = 1.0
+        return
+    share = 1.0 / total
+    for j in range(first, last):
+        values[j] *= share
+
+
+@njit
+def set_alias(model, theta):
+    """Set the tables of all probabilities."""
+    classes = model.classes
+    longest = classes
+    for width in model.levels:
+        longest = max(longest, width)
+    small = np.empty(longest if longest > FEW else 0, dtype=np.int64)
+    large = np.empty_like(small)
+    if classes <= FEW:
+        _add_up(theta.classes, theta.alias, 0)
+    else:
+        _alias(theta.classes, theta.alias, small, large)
+    for k in range(len(model.levels)):
+        width = model.levels[k]
+        for first in range(model.start[k], model.start[k + 1], width):
+            last, ahead = first + width, classes + first
+            if width <= FEW:
+                _add_up(theta.levels[first:last], theta.alias, ahead)
+            else:
+                _alias(theta.levels[first:last], theta.alias[ahead : ahead + width], small, large)
 
 
 @njit
@@ -169,29 +228,6 @@ def _add_up(probabilities, table, first):
     table[first + len(probabilities) - 1, KEEP] = 2.0
 
 
-@njit
-def set_alias(model, theta):
-    """Set the tables of all probabilities."""
-    classes = model.classes
-    longest = classes
-    for width in model.levels:
-        longest = max(longest, width)
-    small = np.empty(longest if longest > FEW else 0, dtype=np.int64)
-    large = np.empty_like(small)
-    if classes <= FEW:
-        _add_up(theta.classes, theta.alias, 0)
-    else:
-        _alias(theta.classes, theta.alias, small, large)
-    for k in range(len(model.levels)):
-        width = model.levels[k]
-        for first in range(model.start[k], model.start[k + 1], width):
-            last, ahead = first + width, classes + first
-            if width <= FEW:
-                _add_up(theta.levels[first:last], theta.alias, ahead)
-            else:
-                _alias(theta.levels[first:last], theta.alias[ahead : ahead + width], small, large)
-
-
 @inlined
 def entry(alias, first, width, u):
     """Return the entry 0, 1, .. of a block of the table that a uniform stands for."""
@@ -206,53 +242,26 @@ def entry(alias, first, width, u):
     return j if place - j < keep else other
 
 
-@njit
-def _normalize(rng, values, first, last):
-    """Divide gamma variates first, .., last - 1 by their sum."""
-    total = 0.0
-    for j in range(first, last):
-        total += values[j]
-    if not total > 0.0:  # a sparse prior, and every gamma below the smallest double: the limit is one-hot
-        values[first:last] = 0.0
-        values[first + int(rng.random() * (last - first))] = 1.0
-        return
-    share = 1.0 / total
-    for j in range(first, last):
-        values[j] *= share
+@inlined
+def cost(model, off):
+    """Return minus the log density of noise, but for a constant."""
+    return abs(off) * model.rate if model.power == 1 else 0.5 * (off * model.rate) ** 2
 
 
-@njit
-def class_totals(model, counts):
-    """Return the number of records in each class (I,), of the counts (cells,)."""
-    width = model.levels[0]
-    totals = np.zeros(model.classes)
-    for i in range(model.classes):
-        for j in range(i * width, (i + 1) * width):
-            totals[i] += counts[j]
-    return totals
+# Latent records
 
 
-@njit
-def draw_probabilities(model, rng, counts, classes, levels):
-    """Draw p (I,) and the p_i^k (cells,) given the counts (cells,)."""
-    cells, groups = len(counts), model.classes
-    size = groups + cells
-    room, words, totals = np.empty(3 * size), np.empty(4, dtype=np.uint64), class_totals(model, counts)
-    normals, uniforms, shapes = room[:size], room[size : 2 * size], room[2 * size :]
-    for c in range(cells):
-        shapes[c] = model.prior + counts[c]
-    for i in range(groups):
-        shapes[cells + i] = model.prior + totals[i]
-    seed(rng, words)
-    fill_uniforms(words, uniforms, size)
-    fill_normals(words, normals, size)
-    fill_gammas(rng, shapes, normals, uniforms, levels, cells)
-    fill_gammas(rng, shapes[cells:], normals[cells:], uniforms[cells:], classes, groups)
-    _normalize(rng, classes, 0, groups)
-    for k in range(len(model.levels)):
-        width = model.levels[k]
-        for first in range(model.start[k], model.start[k + 1], width):
-            _normalize(rng, levels, first, first + width)
+class CellTally(NamedTuple):
+    """Of each cell, (cells, 4): records, what one more and one less would change, the released count."""
+
+    cells: Any
+
+
+def make_cell_tally(model: ClassCounts) -> CellTally:
+    """Return room for the tally."""
+    cells = np.zeros((len(model.released), 4))
+    cells[:, RELEASED] = model.released
+    return CellTally(cells)
 
 
 @draw_theta.register
@@ -270,28 +279,6 @@ def _draw_record(model: ClassCounts, rng, theta, record):
         width = model.levels[k]
         first = model.start[k] + i * width
         record[k] = first + entry(alias, classes + first, width, rng.random())
-
-
-@inlined
-def cost(model, off):
-    """Return minus the log density of noise, but for a constant."""
-    return abs(off) * model.rate if model.power == 1 else 0.5 * (off * model.rate) ** 2
-
-
-@inlined
-def step_cost(model, off, step):
-    """Return what noise of `off` costs more than noise of `off + step`, step 1 or -1."""
-    if model.power == 1:
-        return (abs(off) - abs(off + step)) * model.rate
-    return -(off * step + 0.5) * model.rate * model.rate
-
-
-@njit
-def weigh_cell(model, cells, c):
-    """Set what one record more and one less in a cell would change."""
-    rest = cells[c, RELEASED] - cells[c, COUNT]
-    cells[c, MORE] = step_cost(model, rest, -1.0)
-    cells[c, LESS] = step_cost(model, rest, 1.0)
 
 
 @recount.register
@@ -329,8 +316,23 @@ def _replace(model: ClassCounts, tally, old, new):
             weigh_cell(model, cells, here)
 
 
-_MOST = 1 << 20
-TRANSFERS, LINES, MOST_TRANSFERRED = 8, 1, 4096.0
+@njit
+def weigh_cell(model, cells, c):
+    """Set what one record more and one less in a cell would change."""
+    rest = cells[c, RELEASED] - cells[c, COUNT]
+    cells[c, MORE] = step_cost(model, rest, -1.0)
+    cells[c, LESS] = step_cost(model, rest, 1.0)
+
+
+@inlined
+def step_cost(model, off, step):
+    """Return what noise of `off` costs more than noise of `off + step`, step 1 or -1."""
+    if model.power == 1:
+        return (abs(off) - abs(off + step)) * model.rate
+    return -(off * step + 0.5) * model.rate * model.rate
+
+
+# Moves of counts, without records
 
 
 class MoveTables(NamedTuple):
@@ -373,155 +375,13 @@ def _compute_class(model, x):
     return value
 
 
-@njit
-def _log_cell(model, tables, c, x):
-    """Return the log weight of x records in cell c."""
-    value = tables.cell[int(x)] if x < len(tables.cell) else _compute_cell(model, x)
-    return value - cost(model, model.released[c] - x)
-
-
-@njit
-def _log_class(model, tables, x):
-    """Return the log weight of x records in a class, beside those of its cells."""
-    return tables.classes[int(x)] if x < len(tables.classes) else _compute_class(model, x)
-
-
-@njit
-def _log_shift(model, tables, counts, here, there, size, shift):
-    """Return the log weight of the cells here[:size] with `shift` records less, of there[:size] with more."""
-    value = 0.0
-    for k in range(size):
-        value += _log_cell(model, tables, here[k], counts[here[k]] - shift)
-        value += _log_cell(model, tables, there[k], counts[there[k]] + shift)
-    return value
-
-
-class _CountsLine(NamedTuple):
-    """What the number x of records is drawn given that leave each of here[:size] for one of there[:size].
-
-    `first` and `second` are the classes whose totals (I,) follow, or both -1; x is at most `high`.
-    """
-
-    model: Any
-    tables: Any
-    counts: Any
-    totals: Any
-    here: Any
-    there: Any
-    size: int
-    first: int
-    second: int
-    high: float
-
-
-@njit
-def _log_line(line, x):
-    """Return the log weight of x."""
-    model, tables = line.model, line.tables
-    value = _log_shift(model, tables, line.counts, line.here, line.there, line.size, x)
-    if line.first >= 0:
-        value += _log_class(model, tables, line.totals[line.first] - x)
-        value += _log_class(model, tables, line.totals[line.second] + x)
-    return value
-
-
-@log_height.register
-def _log_line_at(curve: _CountsLine, y):
-    """Take the whole number x as the interval [x, x + 1)."""
-    x = min(math.floor(y), curve.high)
-    return math.inf if x == 0.0 else _log_line(curve, x)
-
-
-@njit
-def _move(model, tables, rng, counts, totals, here, there, size, first, second):
-    """Move records from the cells here[:size] to there[:size], or back, as many from each, by a slice."""
-    low, high = -math.inf, math.inf
-    for k in range(size):
-        low = max(low, -counts[there[k]])
-        high = min(high, counts[here[k]])
-    if high <= low:
-        return
-    line = _CountsLine(model, tables, counts, totals, here, there, size, first, second, high)
-    level = _log_line(line, 0.0) - rng.standard_exponential()
-    width = min(2.0 / (model.rate * math.sqrt(size)), high - low) + 1.0
-    y, _ = draw_on_slice(rng, line, rng.random(), level, width, low, high + 1.0)
-    x = min(math.floor(y), high)
-    for k in range(size):
-        counts[here[k]] -= x
-        counts[there[k]] += x
-    if first >= 0:
-        totals[first] -= x
-        totals[second] += x
-
-
-@njit
-def _log_total(model, tables, x):
-    """Return the log weight of x records in a class, its levels summed over."""
-    return tables.cell[int(x)] if x < len(tables.cell) else _compute_cell(model, x)
-
-
-@njit
-def _pick(rng, counts, start, width, total, prior):
-    """Return a level drawn with weights prior + counts, which sum to `total`."""
-    u = rng.random() * total
-    for j in range(width - 1):
-        u -= prior + counts[start + j]
-        if u < 0.0:
-            return j
-    return width - 1
-
-
-@njit
-def _transfer(model, tables, rng, counts, totals, first, second, most, offer):
-    """Offer to move records drawn at random from a class, with new levels by the predictive of another.
-
-    Both ways are reversible for the prior given the class totals, so that what counts is the totals' prior
-    and the release, where either direction is as likely. The number of records is log-uniform up to `most`.
-    """
-    number = float(int(math.exp(rng.random() * math.log(most + 1.0))))
-    if number > totals[first]:
-        return
-    gain = -_log_total(model, tables, totals[first]) - _log_total(model, tables, totals[second])
-    gain += _log_total(model, tables, totals[first] - number) + _log_total(
-        model, tables, totals[second] + number
-    )
-    at = 0
-    for k in range(len(model.levels)):
-        width = model.levels[k]
-        here, there = model.start[k] + first * width, model.start[k] + second * width
-        for j in range(width):
-            offer[at + j] = counts[here + j]
-            offer[at + width + j] = counts[there + j]
-        for done in range(int(number)):
-            j = _pick(rng, offer, at, width, totals[first] - done, 0.0)
-            offer[at + j] -= 1.0
-            whole = totals[second] + done + width * model.prior
-            offer[at + width + _pick(rng, offer, at + width, width, whole, model.prior)] += 1.0
-        for j in range(width):
-            gain += cost(model, model.released[here + j] - counts[here + j])
-            gain -= cost(model, model.released[here + j] - offer[at + j])
-            gain += cost(model, model.released[there + j] - counts[there + j])
-            gain -= cost(model, model.released[there + j] - offer[at + width + j])
-        at += 2 * width
-    if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return
-    at = 0
-    for k in range(len(model.levels)):
-        width = model.levels[k]
-        here, there = model.start[k] + first * width, model.start[k] + second * width
-        for j in range(width):
-            counts[here + j] = offer[at + j]
-            counts[there + j] = offer[at + width + j]
-        at += 2 * width
-    totals[first] -= number
-    totals[second] += number
-
-
-@njit
-def _other(rng, first, size):
-    """Return one of 0, .., size - 1 that is not `first`."""
-    other = int(rng.random() * (size - 1))
-    return other + 1 if other >= first else other
+def start_counts(
+    rng: np.random.Generator, levels: tuple[int, ...], classes: int, n: int
+) -> NDArray[np.float64]:
+    """Return counts (cells,) to start from, of probabilities drawn at random."""
+    totals = rng.multinomial(n, rng.dirichlet(np.ones(classes)))
+    parts = [rng.multinomial(totals, rng.dirichlet(np.ones(count), size=classes)).ravel() for count in levels]
+    return np.concatenate(parts).astype(np.float64)
 
 
 @njit
@@ -562,10 +422,151 @@ def sweep_class_counts(model, tables, rng, counts, sweeps):
                 _move(model, tables, rng, counts, totals, here, there, features, first, second)
 
 
-def start_counts(
-    rng: np.random.Generator, levels: tuple[int, ...], classes: int, n: int
-) -> NDArray[np.float64]:
-    """Return counts (cells,) to start from, of probabilities drawn at random."""
-    totals = rng.multinomial(n, rng.dirichlet(np.ones(classes)))
-    parts = [rng.multinomial(totals, rng.dirichlet(np.ones(count), size=classes)).ravel() for count in levels]
-    return np.concatenate(parts).astype(np.float64)
+@njit
+def _other(rng, first, size):
+    """Return one of 0, .., size - 1 that is not `first`."""
+    other = int(rng.random() * (size - 1))
+    return other + 1 if other >= first else other
+
+
+@njit
+def _move(model, tables, rng, counts, totals, here, there, size, first, second):
+    """Move records from the cells here[:size] to there[:size], or back, as many from each, by a slice."""
+    low, high = -math.inf, math.inf
+    for k in range(size):
+        low = max(low, -counts[there[k]])
+        high = min(high, counts[here[k]])
+    if high <= low:
+        return
+    line = _CountsLine(model, tables, counts, totals, here, there, size, first, second, high)
+    level = _log_line(line, 0.0) - rng.standard_exponential()
+    width = min(2.0 / (model.rate * math.sqrt(size)), high - low) + 1.0
+    y, _ = draw_on_slice(rng, line, rng.random(), level, width, low, high + 1.0)
+    x = min(math.floor(y), high)
+    for k in range(size):
+        counts[here[k]] -= x
+        counts[there[k]] += x
+    if first >= 0:
+        totals[first] -= x
+        totals[second] += x
+
+
+class _CountsLine(NamedTuple):
+    """What the number x of records is drawn given that leave each of here[:size] for one of there[:size].
+
+    `first` and `second` are the classes whose totals (I,) follow, or both -1; x is at most `high`.
+    """
+
+    model: Any
+    tables: Any
+    counts: Any
+    totals: Any
+    here: Any
+    there: Any
+    size: int
+    first: int
+    second: int
+    high: float
+
+
+@log_height.register
+def _log_line_at(curve: _CountsLine, y):
+    """Take the whole number x as the interval [x, x + 1)."""
+    x = min(math.floor(y), curve.high)
+    return math.inf if x == 0.0 else _log_line(curve, x)
+
+
+@njit
+def _log_line(line, x):
+    """Return the log weight of x."""
+    model, tables = line.model, line.tables
+    value = _log_shift(model, tables, line.counts, line.here, line.there, line.size, x)
+    if line.first >= 0:
+        value += _log_class(model, tables, line.totals[line.first] - x)
+        value += _log_class(model, tables, line.totals[line.second] + x)
+    return value
+
+
+@njit
+def _log_shift(model, tables, counts, here, there, size, shift):
+    """Return the log weight of the cells here[:size] with `shift` records less, of there[:size] with more."""
+    value = 0.0
+    for k in range(size):
+        value += _log_cell(model, tables, here[k], counts[here[k]] - shift)
+        value += _log_cell(model, tables, there[k], counts[there[k]] + shift)
+    return value
+
+
+@njit
+def _log_records(model, tables, x):
+    """Return the log weight of x records in a cell, or of as many in a class whose levels are summed over."""
+    return tables.cell[int(x)] if x < len(tables.cell) else _compute_cell(model, x)
+
+
+@njit
+def _log_cell(model, tables, c, x):
+    """Return the log weight of x records in cell c, its released count included."""
+    return _log_records(model, tables, x) - cost(model, model.released[c] - x)
+
+
+@njit
+def _log_class(model, tables, x):
+    """Return the log weight of x records in a class, beside those of its cells."""
+    return tables.classes[int(x)] if x < len(tables.classes) else _compute_class(model, x)
+
+
+@njit
+def _transfer(model, tables, rng, counts, totals, first, second, most, offer):
+    """Offer to move records drawn at random from a class, with new levels by the predictive of another.
+
+    Both ways are reversible for the prior given the class totals, so that what counts is the totals' prior
+    and the release, where either direction is as likely. The number of records is log-uniform up to `most`.
+    """
+    number = float(int(math.exp(rng.random() * math.log(most + 1.0))))
+    if number > totals[first]:
+        return
+    gain = -_log_records(model, tables, totals[first]) - _log_records(model, tables, totals[second])
+    gain += _log_records(model, tables, totals[first] - number) + _log_records(
+        model, tables, totals[second] + number
+    )
+    at = 0
+    for k in range(len(model.levels)):
+        width = model.levels[k]
+        here, there = model.start[k] + first * width, model.start[k] + second * width
+        for j in range(width):
+            offer[at + j] = counts[here + j]
+            offer[at + width + j] = counts[there + j]
+        for done in range(int(number)):
+            j = _pick(rng, offer, at, width, totals[first] - done, 0.0)
+            offer[at + j] -= 1.0
+            whole = totals[second] + done + width * model.prior
+            offer[at + width + _pick(rng, offer, at + width, width, whole, model.prior)] += 1.0
+        for j in range(width):
+            gain += cost(model, model.released[here + j] - counts[here + j])
+            gain -= cost(model, model.released[here + j] - offer[at + j])
+            gain += cost(model, model.released[there + j] - counts[there + j])
+            gain -= cost(model, model.released[there + j] - offer[at + width + j])
+        at += 2 * width
+    if not (gain >= 0.0 or rng.random() < math.exp(gain)):
+        return
+    at = 0
+    for k in range(len(model.levels)):
+        width = model.levels[k]
+        here, there = model.start[k] + first * width, model.start[k] + second * width
+        for j in range(width):
+            counts[here + j] = offer[at + j]
+            counts[there + j] = offer[at + width + j]
+        at += 2 * width
+    totals[first] -= number
+    totals[second] += number
+
+
+@njit
+def _pick(rng, counts, start, width, total, prior):
+    """Return a level drawn with weights prior + counts, which sum to `total`."""
+    u = rng.random() * total
+    for j in range(width - 1):
+        u -= prior + counts[start + j]
+        if u < 0.0:
+            return j
+    return width - 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpmix.api.spending import set_budget, show, to_text
+from dpmix.api.spending import ledger_text, set_budget, show_ledger
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
@@ -55,7 +55,7 @@ def test_budgets_of_any_size_leave_a_ledger_that_can_be_read(
     ledger = tmp_path / "ledger.json"
     for budget in (Budget(epsilon=size, delta=delta), Budget(rho=size)):
         set_budget(ledger, "d", budget, new_ledger=not ledger.exists())
-        assert show(ledger)["datasets"][0]["remaining"]["epsilon"] > 0.0
+        assert show_ledger(ledger)["datasets"][0]["remaining"]["epsilon"] > 0.0
         for guarantee in (Guarantee(size / 4, 0.0, None), Guarantee(None, None, size / 4)):
             if budget.rho is None and not delta and guarantee.epsilon is None:
                 continue
@@ -90,7 +90,7 @@ def test_entries_made_anew_with_nonsense_are_damage(
     path = tmp_path / "ledger.json"
     path.write_text(chained(entries[:1] if more is None else [*entries, {"type": "release", **more}]))
     with pytest.raises(DataError, match=r"is damaged: entry \d (is none|states no|finishes no)"):
-        show(path)
+        show_ledger(path)
 
 
 def test_a_release_is_finished_once_and_signs_are_no_commands(tmp_path: Path) -> None:
@@ -100,10 +100,11 @@ def test_a_release_is_finished_once_and_signs_are_no_commands(tmp_path: Path) ->
     end = {"type": "release", "spend": 1, "output": None}
     path = tmp_path / "ledger.json"
     path.write_text(chained([spend | {"composition": {}, "dpmix_version": "1"}, end]))
-    assert "x?[31m of a?b: " in to_text(show(path)) and "\x1b" not in to_text(show(path))
+    text = ledger_text(show_ledger(path))
+    assert "x?[31m of a?b: " in text and "\x1b" not in text
     path.write_text(chained([spend | {"composition": {}, "dpmix_version": "1"}, end, end]))
     with pytest.raises(DataError, match="entry 3 finishes no release"):
-        show(path)
+        show_ledger(path)
 
 
 def chained(entries: list[dict[str, Any]]) -> str:
