@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.loading import Data, dated
+from dpmix.data.tables import count_records
 from dpmix.data.text_tables import parser_of
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
@@ -20,7 +21,7 @@ from dpmix.spec.table_source import MARKS, is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
 
-__all__ = ["marks_of", "of_part", "stated_release"]
+__all__ = ["check_countable", "marks_of", "number_of_records", "of_part", "stated_release"]
 
 _Table = dict[str, NDArray[np.float64] | Sequence[str]]
 _PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
@@ -111,6 +112,21 @@ def _without_incomplete(table: _Table) -> _Table:
         name: np.where(gone, np.nan, column) if isinstance(column, np.ndarray) else column
         for name, column in table.items()
     }
+
+
+def number_of_records(spec: RunSpec) -> int:
+    """Return the number of records, which is public, without a look at what any of them holds.
+
+    Raises
+    ------
+    SpecError
+        When the spec names no data.
+    DataError
+        As `count_records`.
+    """
+    if spec.data is None:
+        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    return spec.data.n or count_records(spec.data.source, spec.data.columns)
 
 
 def check_countable(spec: RunSpec, key: str) -> None:

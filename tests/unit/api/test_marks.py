@@ -1,4 +1,4 @@
-"""One table has one mark of its rows, however its cells are read; ledgers that know it by an earlier one do."""
+"""One table has one mark of its rows, however its cells are read; ledgers know it by earlier ones."""
 
 from __future__ import annotations
 
