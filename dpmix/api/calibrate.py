@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmix.api.cautions import of_mechanism
-from dpmix.api.confidential import check_countable
-from dpmix.data.loading import load_data
+from dpmix.api.confidential import check_countable, number_of_records
 from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
@@ -123,7 +122,7 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         columns = len(named[0]) if named else columns_of(spec.mechanism)
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         check_countable(spec, "mechanism.n")
-        n = spec.data.n or len(load_data(spec).values)
+        n = number_of_records(spec)
     names, categories = public_of(spec)
     section = spec.mechanism
     if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.data.loading import Data, dated
+from dpmix.data.tables import count_records
+from dpmix.data.text_tables import parser_of
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
@@ -16,7 +21,11 @@ from dpmix.spec.table_source import MARKS, is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
 
-__all__ = ["marks_of", "of_part", "stated_release"]
+__all__ = ["check_countable", "marks_of", "number_of_records", "of_part", "stated_release"]
+
+_Table = dict[str, NDArray[np.float64] | Sequence[str]]
+_PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
+"""Of cells that `rows_digest` takes for text, as columns of numbers or dates are read."""
 
 
 def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
@@ -64,9 +73,13 @@ def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
     names = [column.name for column in data.columns] if isinstance(data, Records) else data.columns
     table = data.table or dict(zip(names, data.values.T, strict=True))
     # what reads as a missing value is one here, whether or not it is listed as a category
-    table = {
+    read: _Table = {
         name: column if isinstance(column, np.ndarray) else ["" if cell in MARKS else cell for cell in column]
         for name, column in table.items()
+    }
+    rows: _Table = {
+        name: column if isinstance(column, np.ndarray) else _as_numbers(column)
+        for name, column in read.items()
     }
     files = () if spec.data is None else spec.data.files
     path = files[0] if len(files) == 1 else None  # several files are known by their rows
@@ -75,7 +88,45 @@ def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
     except (OSError, EOFError) as error:
         said = reason(error) if isinstance(error, OSError) else "the file is damaged"
         raise DataError(f"cannot read {path}: {said}") from None
-    return Marks(tuple(sorted(table)), rows_digest(table), file)
+    former = [] if rows == read else [read]
+    if spec.mechanism is not None and spec.mechanism.reads == "compositions":
+        former.append(_without_incomplete(read))
+    return Marks(tuple(sorted(rows)), rows_digest(rows), file, tuple(map(rows_digest, former)))
+
+
+def _as_numbers(column: Sequence[str]) -> Sequence[str]:
+    """Write decimal commas and dates as the numbers that they are where a column is read as such."""
+    written: dict[str, str] = {}
+    for cell in set(column):
+        numbers = (parse(cell) for parse in _PARSERS)
+        number = next((x for x in numbers if x is not None and math.isfinite(x)), None)
+        written[cell] = cell if number is None else float.__repr__(number)
+    return [written[cell] for cell in column]
+
+
+def _without_incomplete(table: _Table) -> _Table:
+    """Take out the shares of incomplete compositions, as earlier versions did before they made marks."""
+    numbers = [column for column in table.values() if isinstance(column, np.ndarray)]
+    gone = np.isnan(numbers).any(axis=0)
+    return {
+        name: np.where(gone, np.nan, column) if isinstance(column, np.ndarray) else column
+        for name, column in table.items()
+    }
+
+
+def number_of_records(spec: RunSpec) -> int:
+    """Return the number of records, which is public, without a look at what any of them holds.
+
+    Raises
+    ------
+    SpecError
+        When the spec names no data.
+    DataError
+        As `count_records`.
+    """
+    if spec.data is None:
+        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    return spec.data.n or count_records(spec.data.source, spec.data.columns)
 
 
 def check_countable(spec: RunSpec, key: str) -> None:

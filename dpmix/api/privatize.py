@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
-from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.confidential import marks_of, number_of_records, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import load_data
 from dpmix.errors import PrivacyError, UsageError
@@ -185,7 +185,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
 def _records(spec: RunSpec) -> int:
     """Return the number of records, which is public; data are read for it where the spec does not say it."""
     known = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
-    return len(load_data(spec).values) if known is None else int(known)
+    return number_of_records(spec) if known is None else int(known)
 
 
 def _planned(spec: RunSpec, mechanism: Mechanism) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
-from dpmix.api.confidential import check_countable, marks_of, of_part, stated_release
+from dpmix.api.confidential import check_countable, marks_of, number_of_records, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
@@ -192,7 +192,7 @@ def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
     n = _stated_n(spec)
     if n is None and not counting:
         check_countable(spec, "synthesis.n")
-    return generator_of(section, _columns(spec), load_records(spec).n if n is None else n)
+    return generator_of(section, _columns(spec), number_of_records(spec) if n is None else n)
 
 
 def _stated_n(spec: RunSpec) -> int | None:

@@ -49,6 +49,7 @@ class Missing:
         }
         self.met: Counter[str] = Counter()
         self._holes: dict[str, list[int]] = defaultdict(list)
+        self._shares: dict[str, Floats] = {}  # of incomplete records that were replaced as a whole
 
     def marks(self, name: str, text: str) -> bool:
         """Whether a cell of a column, without spaces around it, is a missing value."""
@@ -72,8 +73,9 @@ class Missing:
         if self.whole:
             rows = gone.any(axis=1)
             for i in places:
-                values[rows, i] = float(self.stand[names[i]])
                 self._holes[names[i]] += np.flatnonzero(rows).tolist()
+                self._shares[names[i]] = values[rows, i]
+                values[rows, i] = float(self.stand[names[i]])
             self.met[""] += int(rows.sum())
             return
         for i, holes in zip(places, gone.T, strict=True):
@@ -82,7 +84,7 @@ class Missing:
             self._holes[names[i]] += np.flatnonzero(holes).tolist()
 
     def as_read(self, table: Mapping[str, Floats | Sequence[str]]) -> dict[str, Floats | Sequence[str]]:
-        """Return a table with its missing values, NaN or empty, again: the same whatever stands for them.
+        """Return a table as it was read, its missing values NaN or empty: the same whatever stands for them.
 
         Parameters
         ----------
@@ -94,7 +96,7 @@ class Missing:
             column = found[name]
             if isinstance(column, np.ndarray):
                 found[name] = column = column.copy()
-                column[rows] = np.nan
+                column[rows] = self._shares.get(name, np.nan)
             else:
                 gone = set(rows)
                 found[name] = tuple("" if row in gone else text for row, text in enumerate(column))

@@ -15,13 +15,30 @@ from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
 from dpmix.data.refusals import advice, no_column, too_many
-from dpmix.data.text_tables import Take, is_text, number_in, numbers_in_text, read_text, texts_in_text
+from dpmix.data.text_tables import (
+    Take,
+    is_text,
+    number_in,
+    numbers_in_text,
+    read_text,
+    records_in_text,
+    texts_in_text,
+)
 from dpmix.data.typed_tables import as_floats, days_of, pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
 
-__all__ = ["TableSource", "check_shape", "load_mixed", "load_table", "load_text", "number_in", "scan_table"]
+__all__ = [
+    "TableSource",
+    "check_shape",
+    "count_records",
+    "load_mixed",
+    "load_table",
+    "load_text",
+    "number_in",
+    "scan_table",
+]
 
 # Tables of arrays: npy and h5 files
 
@@ -303,6 +320,43 @@ def load_mixed(
     if len({*map(len, numbers.values()), *map(len, texts.values())}) > 1:
         raise DataError(f"{path} changed while it was read")
     return numbers, texts
+
+
+def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
+    """Return the number of records of a table without a look at what its cells hold.
+
+    Parameters
+    ----------
+    path : Path, StandardInput or Source
+        As in `load_table`.
+    columns : sequence of str or None
+        Names of its columns, by which tables that know their columns are counted.
+
+    Raises
+    ------
+    DataError
+        For a missing, empty or damaged file, and fewer than two records; it says nothing of any record.
+    """
+    source = _source_of(path)
+    count = 0
+    for part in source.parts:
+        _check_there(part)
+        try:
+            if is_text(part):
+                count += records_in_text(part, source.dialect)
+            elif isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"):
+                count += len(_numbers_of(part, source, columns, False, None)[0])
+            else:
+                count += sum(
+                    len(next(iter(p.values())).values) for p in pieces(_typed(part, ()), columns, False)
+                )
+        except OSError as error:
+            raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
+    if count > MOST_RECORDS:
+        raise too_many(source, 1)
+    if count < 2:
+        raise DataError(f"{source} has {count} record{'s' * (count != 1)}; at least 2 are needed")
+    return count
 
 
 def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:

@@ -19,6 +19,7 @@ import re
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ __all__ = [
     "open_packed",
     "parser_of",
     "read_text",
+    "records_in_text",
     "texts_in_text",
 ]
 
@@ -243,11 +245,32 @@ def read_text(
     OSError
         For a file that cannot be read.
     """
+    with _reading(path, dialect) as reader:
+        return _parse_csv(path, reader, dialect.delimiter_of(path.name), columns, take, public)
+
+
+def records_in_text(path: Part, dialect: Dialect) -> int:
+    """Return the number of records of a table of text, whatever their cells.
+
+    Raises
+    ------
+    DataError
+        For an empty or damaged file.
+    OSError
+        For a file that cannot be read.
+    """
+    with _reading(path, dialect) as reader:
+        _header(path, reader)
+        return sum(1 for _ in _records(reader))
+
+
+@contextmanager
+def _reading(path: Part, dialect: Dialect) -> Iterator[Any]:
+    """Give a reader of CSV, and put its errors in words that show nothing of the file."""
     mark = dialect.delimiter_of(path.name)
     try:
         with _open_text(path, dialect.codec) as stream:
-            reader = csv.reader(stream, strict=True, delimiter=mark, skipinitialspace=mark != "\t")
-            return _parse_csv(path, reader, mark, columns, take, public)
+            yield csv.reader(stream, strict=True, delimiter=mark, skipinitialspace=mark != "\t")
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path} is damaged or not a gzip file") from None
     except UnicodeError:
@@ -276,9 +299,7 @@ def _parse_csv(
     take: Take,
     public: bool,
 ) -> tuple[str, ...]:
-    header = [cell.strip() for cell in next(reader, [])]
-    if not any(header):
-        raise DataError(f"{path} is empty: it has no header")
+    header = _header(path, reader)
     wanted = list(header if columns is None else columns)
     for name in wanted:
         if header.count(name) > 1:
@@ -300,6 +321,13 @@ def _parse_csv(
             raise DataError(f"{path}: {where}, but the header has {len(header)}")
         take(record, line, {name: cells[place] for name, place in places.items()})
     return tuple(wanted)
+
+
+def _header(path: Part, reader: Any) -> list[str]:
+    header = [cell.strip() for cell in next(reader, [])]
+    if not any(header):
+        raise DataError(f"{path} is empty: it has no header")
+    return header
 
 
 def _headings(header: Sequence[str], reader: Any) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Marks", "file_digest", "key_mark", "new_key", "rows_digest", "same"]
+__all__ = ["Marks", "file_digest", "key_mark", "new_key", "rows_digest"]
 
 Column = NDArray[np.float64] | Sequence[str]
 _BLOCK = 1 << 20
@@ -42,11 +42,14 @@ class Marks:
         Of `rows_digest`.
     file : bytes or None
         Of `file_digest`; None where the table is no one file.
+    former : tuple of bytes
+        Of `rows_digest`, as earlier versions took the rows: a ledger may know them by one of these.
     """
 
     columns: tuple[str, ...]
     rows: bytes
     file: bytes | None = None
+    former: tuple[bytes, ...] = ()
 
     def keyed(self, key: str) -> dict[str, Any]:
         """Return the fingerprint that an entry holds, under a key in hexadecimal digits."""
@@ -56,6 +59,14 @@ class Marks:
             "rows": _mark(key, b"rows", self.rows),
             "file": None if self.file is None else _mark(key, b"file", self.file),
         }
+
+    def agree(self, known: Mapping[str, Any], key: str) -> bool:
+        """Whether they are of the table that an entry's fingerprint is of, as far as they tell."""
+        own = self.keyed(key)
+        if own["file"] is not None and own["file"] == known["file"]:
+            return True
+        rows = (own["rows"], *(_mark(key, b"rows", digest) for digest in self.former))
+        return bool(own["columns"] == known["columns"] and known["rows"] in rows)
 
     def __repr__(self) -> str:
         """Show the names of the columns alone."""
@@ -76,13 +87,6 @@ def key_mark(key: str) -> str:
 
 def _mark(key: str, what: bytes, digest: bytes) -> str:
     return hmac.new(bytes.fromhex(key), what + b"\0" + digest, hashlib.sha256).hexdigest()
-
-
-def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two fingerprints are of the same table, as far as they tell."""
-    if one["file"] is not None and one["file"] == other["file"]:
-        return True
-    return bool(one["columns"] == other["columns"] and one["rows"] == other["rows"])
 
 
 def file_digest(path: Path) -> bytes | None:

@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.accounting import Guarantee, check_known
 from dpmix.privacy.budget import ACCOUNTANTS, Account, Budget, budget_dict, check, sums, worst
-from dpmix.privacy.fingerprint import Marks, key_mark, new_key, same
+from dpmix.privacy.fingerprint import Marks, key_mark, new_key
 
 __all__ = [
     "Account",
@@ -422,9 +422,14 @@ class Book:
         last = max((e["edition"] for e in known if e["dataset"] == dataset), default=0)
         if marks is None or self.key is None or not known:
             return max(last, 1)
-        own = marks.keyed(self.key)
-        alike = [entry for entry in known if same(entry["fingerprint"], own)]
+        alike = [entry for entry in known if marks.agree(entry["fingerprint"], self.key)]
         other = next((entry["dataset"] for entry in alike if entry["dataset"] != dataset), None)
+        if other is not None and any(entry["dataset"] == dataset for entry in alike):
+            raise PrivacyError(
+                f"privacy.dataset: is {dataset}, but the ledger knows the same data as {other}, too, and "
+                "neither name counts all that was spent; start a new ledger, with a budget that leaves out "
+                "what both have spent; nothing was drawn or spent"
+            )
         if other is not None:
             raise PrivacyError(
                 f"privacy.dataset: is {dataset}, but the ledger knows the same data as {other}, so that a "

@@ -37,8 +37,9 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from dpmix.numerics.jit import njit
+from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import digits, expm1
-from dpmix.synthesis.urn_guarantee import dm_epsilon, global_delta, rounded_up
+from dpmix.synthesis.urn_guarantee import dm_epsilon, global_delta
 
 __all__ = [
     "Instance",
@@ -144,7 +145,7 @@ def instance(
     if not (0 <= discount < 1 and concentration > -discount):
         raise ValueError("the discount must be in [0, 1), the concentration above minus the discount")
     urn = InstanceUrn(sizes, numbers, float(discount), float(concentration), records, epsilon)
-    bound = rounded_up(global_delta(urn.n, Fraction(concentration), records))
+    bound = upward(global_delta(urn.n, Fraction(concentration), records))
     if discount == 0:
         return _sums(urn, bound)
     return _simulated(urn, bound, rng, draws, confidence)

@@ -28,6 +28,7 @@ from scipy.special import gammaln
 from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Loss
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import Source
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.possible import Possible, holds
@@ -38,7 +39,6 @@ from dpmix.synthesis.urn_guarantee import (
     dm_epsilon,
     global_delta,
     largest_records,
-    rounded_up,
     theorem_delta,
     theorem_records,
 )
@@ -92,7 +92,7 @@ class PitmanYorRecords(Generator):
     @property
     def guarantee(self) -> Guarantee:
         """(0, delta), delta rounded up."""
-        delta = rounded_up(global_delta(self.n, self.concentration, self.records))
+        delta = upward(global_delta(self.n, self.concentration, self.records))
         return Guarantee(0.0, delta, None, "global")
 
     @property

@@ -20,7 +20,8 @@ With d = -a < 0 and theta = K a the law is the Dirichlet-multinomial of K public
 ratio is at most 1 + m/a, attained by m releases of a category whose only record is the one replaced.
 
 Parameters are rational numbers: `fractions.Fraction`, `decimal.Decimal`, and `int` or `float` for the very
-number that they hold.
+number that they hold. A guarantee that is stated as a double counts as the decimal that it is written as, as
+budgets do: a delta of 3/100 is 0.03.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
+from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import digits, expm1, log1p, round_up
 
 __all__ = [
@@ -42,7 +44,6 @@ __all__ = [
     "global_delta",
     "largest_records",
     "offers",
-    "rounded_up",
     "smallest_concentration",
     "theorem_delta",
     "theorem_records",
@@ -51,12 +52,6 @@ __all__ = [
 Rational = Fraction | Decimal | int | float
 
 _LARGEST_EPSILON = Decimal(200)  # e^200 records are more than anyone has
-
-
-def rounded_up(value: Fraction) -> float:
-    """Return the smallest double that is not below a rational number."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def global_delta(n: int, concentration: Rational, records: int) -> Fraction:
@@ -74,7 +69,7 @@ def global_delta(n: int, concentration: Rational, records: int) -> Fraction:
     Returns
     -------
     Fraction
-        At most 1; `rounded_up` makes it a double.
+        At most 1; `dpmix.privacy.budget.upward` makes it a double.
     """
     theta = _checked(n, concentration, records)
     return min(Fraction(records) / (theta + n + records - 1), Fraction(1)) if records else Fraction(0)
@@ -114,12 +109,12 @@ def theorem_delta(n: int, concentration: Rational, records: int, epsilon: Ration
     The larger of m/(theta + n + m - 1) and 2 m/((theta + n) (e^epsilon - 1)), and 1 at most.
     """
     theta = _checked(n, concentration, records)
-    least = rounded_up(global_delta(n, concentration, records))
+    least = upward(global_delta(n, concentration, records))
     if records == 0 or epsilon == 0:
         return float(records > 0)
     with localcontext(digits()):
         growth = expm1(min(_decimal(Fraction(epsilon)), _LARGEST_EPSILON))
-        return min(max(least, round_up(_decimal(2 * records / (theta + n)) / growth)), 1.0)
+        return min(max(least, _stated(_decimal(2 * records / (theta + n)) / growth)), 1.0)
 
 
 def theorem_records(n: int, concentration: Rational, epsilon: Rational, delta: Rational) -> int:
@@ -143,7 +138,7 @@ def dm_epsilon(a: Rational, records: int) -> float:
     if records == 0:
         return 0.0
     with localcontext(digits()):
-        return round_up(log1p(_decimal(records / weight)))
+        return _stated(log1p(_decimal(records / weight)))
 
 
 def dm_records(a: Rational, epsilon: Rational) -> int:
@@ -250,6 +245,11 @@ def _floor_of_growth(factor: Fraction, epsilon: Rational) -> int:
     with localcontext(digits()):
         growth = expm1(min(_decimal(Fraction(epsilon)), _LARGEST_EPSILON))
         return math.floor(_decimal(factor) * growth * (1 - Decimal(10) ** -100))
+
+
+def _stated(value: Decimal) -> float:
+    """Return the double that is written as a number known to 100 digits, or the one above."""
+    return upward(Fraction(value * (1 + Decimal(10) ** -100)))
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmix.privacy.budget import upward
+from dpmix.synthesis.generator_choice import written
 from dpmix.synthesis.urn_guarantee import (
     dm_concentration,
     dm_epsilon,
@@ -21,7 +23,6 @@ from dpmix.synthesis.urn_guarantee import (
     global_delta,
     largest_records,
     offers,
-    rounded_up,
     smallest_concentration,
     theorem_delta,
     theorem_records,
@@ -150,11 +151,19 @@ def test_records_are_as_many_as_delta_allows_and_never_one_more(
 @given(st.integers(1, 10**6), rationals, st.integers(1, 10**6))
 def test_a_double_is_rounded_up(n: int, theta: Fraction, m: int) -> None:
     exact = global_delta(n, theta, m)
-    stated = rounded_up(exact)
-    assert math.nextafter(stated, 0) < exact <= stated
+    stated = upward(exact)
+    assert written(math.nextafter(stated, 0)) < exact <= written(stated)
     at_boundary = largest_records(n, theta, exact)
     assert at_boundary == m
     assert largest_records(n, theta, exact - Fraction(1, 10**60)) == m - 1
+
+
+@pytest.mark.parametrize("tenths", range(1, 101))
+def test_what_is_stated_is_no_more_than_the_decimal_that_was_asked_for(tenths: int) -> None:
+    epsilon = tenths / 10
+    a = dm_concentration(written(epsilon), 7)
+    assert dm_epsilon(Fraction(a), 7) <= epsilon
+    assert upward(Fraction(tenths, 1000)) == tenths / 1000
 
 
 def test_the_papers_theorem_admits_two_records_where_there_are_53() -> None:
@@ -167,30 +176,30 @@ def test_the_papers_theorem_admits_two_records_where_there_are_53() -> None:
         for m in (2, 3, 53):
             exact = 2 * m / (1010 * mpmath.expm1(mpmath.mpf(1) / 10))
             stated = theorem_delta(*request, m, Fraction("0.1"))
-            assert mpmath.mpf(math.nextafter(stated, 0)) < exact <= mpmath.mpf(stated)
-    assert theorem_delta(*request, 53, 3) == rounded_up(global_delta(*request, 53))
+            assert mpmath.mpf(repr(math.nextafter(stated, 0))) < exact <= mpmath.mpf(repr(stated))
+    assert theorem_delta(*request, 53, 3) == upward(global_delta(*request, 53))
     assert theorem_delta(*request, 1000, Fraction("0.1")) == 1.0
 
 
-@given(st.integers(1, 10**7), rationals, deltas, st.floats(1e-6, 50))
-def test_theorem_records_are_the_most(n: int, theta: Fraction, delta: float, epsilon: float) -> None:
+@given(st.integers(1, 10**7), rationals, st.floats(1e-12, 0.999).map(written), st.floats(1e-6, 50))
+def test_theorem_records_are_the_most(n: int, theta: Fraction, delta: Fraction, epsilon: float) -> None:
     m = theorem_records(n, theta, epsilon, delta)
     assert m <= largest_records(n, theta, delta)
-    assert theorem_delta(n, theta, m, epsilon) <= rounded_up(Fraction(delta))
-    assert theorem_delta(n, theta, m + 1, epsilon) > delta
+    assert written(theorem_delta(n, theta, m, epsilon)) <= delta
+    assert written(theorem_delta(n, theta, m + 1, epsilon)) > delta
 
 
-@given(rationals, st.floats(1e-9, 30), st.integers(1, 10**7))
-def test_dirichlet_multinomial_roundings(a: Fraction, epsilon: float, m: int) -> None:
+@given(rationals, st.floats(1e-9, 30).map(written), st.integers(1, 10**7))
+def test_dirichlet_multinomial_roundings(a: Fraction, epsilon: Fraction, m: int) -> None:
     most = dm_records(a, epsilon)
-    assert dm_epsilon(a, most) <= epsilon < dm_epsilon(a, most + 1)
+    assert written(dm_epsilon(a, most)) <= epsilon < written(dm_epsilon(a, most + 1))
     least = dm_concentration(epsilon, m)
-    assert dm_epsilon(Fraction(least), m) <= epsilon
-    assert dm_epsilon(Fraction(math.nextafter(least, 0)), m) > epsilon
+    assert written(dm_epsilon(Fraction(least), m)) <= epsilon
+    assert written(dm_epsilon(Fraction(math.nextafter(least, 0)), m)) > epsilon
     with mpmath.workdps(60):
         exact = mpmath.log1p(m * mpmath.mpf(a.denominator) / a.numerator)
         stated = dm_epsilon(a, m)
-        assert mpmath.mpf(math.nextafter(stated, 0)) < exact <= mpmath.mpf(stated)
+        assert mpmath.mpf(repr(math.nextafter(stated, 0))) < exact <= mpmath.mpf(repr(stated))
 
 
 @settings(max_examples=60)
@@ -201,7 +210,7 @@ def test_what_is_offered_does(n: int, theta: Fraction, delta: float, m: int) -> 
     assert found.delta is not None and found.delta < 1
     for offered in (found.delta, float(found.delta)):
         assert largest_records(n, theta, offered) >= m
-    assert found.delta <= Decimal(rounded_up(global_delta(n, theta, m))) * Decimal("1.002")
+    assert found.delta <= Decimal(upward(global_delta(n, theta, m))) * Decimal("1.002")
     if found.concentration is None:
         assert smallest_concentration(n, delta, m) <= 0
     else:

@@ -507,3 +507,23 @@ def test_the_command_line_says_what_the_mechanism_does(
     assert "would release 30 draws" in said.out
     assert "republishes records verbatim" in said.err
     assert "permits publishing somebody's record verbatim" in said.err
+
+
+@pytest.mark.parametrize(
+    ("synthesis", "epsilon", "delta"),
+    [
+        ({"kind": "dirichlet_multinomial", "epsilon": 2.3, "bins": 10, "records": 7}, 2.3, 0.0),
+        ({"kind": "pitman_yor", "delta": 0.03, "concentration": 58, "records": "auto"}, 0.0, 0.03),
+    ],
+)
+def test_a_budget_of_what_was_asked_for_covers_it(
+    synthesis: dict[str, Any], epsilon: float, delta: float, adults: dict[str, Any], tmp_path: Path
+) -> None:
+    data = adults["data"] | {"columns": ["age"], "categories": None}
+    budget = {"epsilon": epsilon or 1.0, "delta": delta}
+    privacy = {"ledger": str(tmp_path / "ledger.json"), "dataset": "adults", "budget": budget}
+    spec = {"data": data, "synthesis": synthesis, "privacy": privacy}
+    release = dpmix.synthesize(spec, new_ledger=True, yes=True, quiet=True)
+    assert (release.epsilon, release.delta) == (epsilon, delta)
+    with pytest.raises(PrivacyError, match="^privacy.budget"):
+        dpmix.synthesize(spec, yes=True, quiet=True)
