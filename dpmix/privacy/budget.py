@@ -165,9 +165,9 @@ def total(spent: Sequence[Guarantee]) -> Total:
     basic = len(pairs) == len(spent)
     return Total(
         len(spent),
-        _upward(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
-        _upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
-        _upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
+        upward(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
+        upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
+        upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
         weakest(g.adjacency for g in spent),
     )
 
@@ -372,7 +372,7 @@ def _at(rho: Fraction, epsilon: Fraction, left: Fraction) -> Fraction | None:
     if rho == 0:
         return epsilon
     room = _down(left)
-    return epsilon + Fraction(rho_to_epsilon(_upward(rho), room) * _ROUNDING) if room > 0 else None
+    return epsilon + Fraction(rho_to_epsilon(upward(rho), room) * _ROUNDING) if room > 0 else None
 
 
 def _largest_pure(rho: Fraction) -> float:
@@ -413,7 +413,7 @@ def _exact(value: float | None) -> Fraction:
     return Fraction(0) if value is None else Fraction(repr(float(value)))
 
 
-def _upward(value: Fraction) -> float:
+def upward(value: Fraction) -> float:
     """Return the double that is next to a number, or the one above."""
     nearest = float(value)
     return nearest if _exact(nearest) >= value else math.nextafter(nearest, math.inf)
@@ -526,7 +526,7 @@ class Account:
         delta = None if self.budget is None else self.budget.delta
         epsilon = epsilon_at(self.spent, delta, self.accountant) if delta else None
         if delta is not None and epsilon is not None:
-            words = f"{words}, together (epsilon = {figure(_upward(epsilon))}, delta = {figure(delta)})-DP"
+            words = f"{words}, together (epsilon = {figure(upward(epsilon))}, delta = {figure(delta)})-DP"
             words += "" if self.accountant == "sums" else " by privacy loss distributions"
         return words + _relation_in_words(found, self.spent)
 
@@ -539,7 +539,7 @@ class Account:
         found["accountant"] = self.accountant
         if self.budget is not None and self.budget.delta:
             epsilon = epsilon_at(self.spent, self.budget.delta, self.accountant)
-            found["epsilon_at_delta"] = None if epsilon is None else _upward(epsilon)
+            found["epsilon_at_delta"] = None if epsilon is None else upward(epsilon)
         if self.spent.parts:
             found["adjacency"] = str(worst(self.spent).adjacency)
             found["parts"] = [
