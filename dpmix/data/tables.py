@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from dpmix.data.missing import Missing
 from dpmix.data.refusals import advice, no_column, too_many
 from dpmix.data.text_tables import Take, is_text, number_in, numbers_in_text, read_text, texts_in_text
-from dpmix.data.typed_tables import as_floats, days_of, pieces
+from dpmix.data.typed_tables import as_floats, pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
+from dpmix.store.frames import days_of
 
 __all__ = ["TableSource", "check_shape", "load_mixed", "load_table", "load_text", "number_in", "scan_table"]
 

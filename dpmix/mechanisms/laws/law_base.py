@@ -378,6 +378,18 @@ class Law(Capabilities):
         """
         return None
 
+    def republishes(self, n: int, delta: float | None) -> str:
+        """Say which of n records, or parts of them, are published as they are; empty where none are.
+
+        Parameters
+        ----------
+        n : int
+            Number of confidential records.
+        delta : float or None
+            Of the guarantee.
+        """
+        return ""
+
     def warning(self, values: Floats, n: int) -> str | None:
         """Say what is legal and yet suspect in released values of n records; None where nothing is."""
         return None
