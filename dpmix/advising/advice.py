@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.advising.population import BAND
+from dpmix.numerics.rounding import permits_verbatim
 from dpmix.release.column_units import labelled
 from dpmix.results.as_html import to_page
 from dpmix.results.as_text import to_text
@@ -156,7 +157,14 @@ class Advice(Tabulated):
             TableColumn("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
             TableColumn("n", [row.n for row in self.rows], "n", ",d"),
             *(
-                TableColumn(name, [row.expected(name) for row in self.rows], name, ".3g", spare=place > 1)
+                TableColumn(
+                    name,
+                    [row.expected(name) for row in self.rows],
+                    name,
+                    ".3g",
+                    spare=place > 1,
+                    note="band is the integral of the density's bands" if name == BAND else "",
+                )
                 for place, name in enumerate(shown)
             ),
         ]
@@ -167,17 +175,28 @@ class Advice(Tabulated):
         least = [row.least for row in self.rows]
         low = [value is not None and value < DOUBTFUL for value in least]
         columns += [
-            TableColumn("contraction", least, "contraction", ".2f", bad=low, spare=True, if_any=True),
+            TableColumn(
+                "contraction",
+                least,
+                "contraction",
+                ".2f",
+                bad=low,
+                spare=True,
+                if_any=True,
+                note="contraction is the least of a row's quantities",
+            ),
             TableColumn("best", ["best" if row.best else "" for row in self.rows], " ", str),
         ]
         names = [row.mechanism for row in self.rows]
         tried = all(not row.contraction for row in self.rows)  # synthetic records have no posterior
         what = "root mean square errors" if tried else "posterior standard deviations"
         head = f"Expected {what} for {self.population}; no record was read."
-        banded = BAND in shown
-        words = "band is the integral of the density's bands; contraction the least of a row's quantities."
-        wanted = ", ".join(f"{name} to {figure(sd)}" for name, sd in self.target.items())
-        brief = [head] + ([f"Wanted: {wanted}."] if wanted else [])
+        unit = f" {self.unit}" if self.unit else ""
+        wanted = ", ".join(
+            f"{name} to {figure(sd)}{'' if name == BAND else unit}" for name, sd in self.target.items()
+        )
+        brief = [head] + ([f"Standard deviations are in {self.unit}."] if self.unit else [])
+        brief += [f"Wanted: {wanted}."] if wanted else []
         section = ResultSection(
             "advice",
             self.to_json(),
@@ -185,7 +204,7 @@ class Advice(Tabulated):
             brief=brief,
             text=[
                 [Table("mechanism", names, columns)],
-                [*[words] * banded, *[self.left_out] * bool(self.left_out)],
+                [self.left_out] * bool(self.left_out),
             ],
         )
         return Tree(
@@ -193,9 +212,16 @@ class Advice(Tabulated):
             "Which mechanism, epsilon and number of records",
             "Nothing is released, so that nothing is spent.",
             (section,),
-            self.warnings,
+            (*self.warnings, *_weak(self.rows)),
             calm="Every row is told by its release rather than by the prior.",
         )
+
+
+def _weak(rows: Sequence[Row]) -> list[str]:
+    """Say of which mechanisms a delta is 1/n or more, where it is so the most."""
+    by_weight = sorted(rows, key=lambda row: row.delta * row.n)
+    worst = {row.mechanism: row for row in by_weight if row.delta * row.n >= 1}
+    return [f"{name}: {permits_verbatim(row.delta, row.n)}" for name, row in worst.items()]
 
 
 def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:

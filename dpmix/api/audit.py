@@ -22,7 +22,7 @@ from dpmix.auditing import (
 from dpmix.auditing.bound import lower_bound
 from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
-from dpmix.numerics.rounding import figure, figure_below
+from dpmix.numerics.rounding import figure, figure_below, permits_verbatim
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
@@ -161,6 +161,9 @@ class Audit(Tabulated):
             lines.append(f"  event        {self.event}: {often} times in {self.held:,} held-out releases")
         else:
             lines.append("  event        none that told the releases apart")
+        weak = permits_verbatim(self.delta, self.stated)
+        if weak:
+            lines.append(f"  note         {weak}")
         told = {None: "could not be tried", True: "THE SAME in both", False: "differs, as it must"}
         if self.fault or self.repeats is not None:
             lines.append(f"  after fork   noise {told[self.repeats]}")

@@ -6,7 +6,6 @@ touched and the first random bit is drawn; ``--dry-run`` and `calibrate` say the
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import Mechanism
-from dpmix.numerics.rounding import figure
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.numerics.rounding import figure, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.spec import RunSpec
@@ -72,17 +72,8 @@ def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
 
 def of_synthesis(generator: Generator) -> list[Caution]:
     """Return what is to be said before records are synthesized (methods, sections 1 and 5)."""
-    from dpmix.synthesis.urn import PitmanYorRecords
-
-    found = []
-    if isinstance(generator, PitmanYorRecords):
-        at_most = "" if generator.discount == 0 else "up to "
-        text = (
-            "note: this mechanism republishes records verbatim: one that nobody shares is released with "
-            f"probability {at_most}{figure(generator.guarantee.delta or 0.0, 3)} (records/n = "
-            f"{generator.records / generator.n:.3g}), whatever epsilon is"
-        )
-        found.append(Caution(text))
+    text = law_of(generator.describe()).republishes(generator.n, generator.guarantee.delta)
+    found = [Caution(f"note: {text}")] if text else []
     found += _of_guarantee(generator, generator.n)
     share = generator.uniform_share
     if share is not None and share > MOST_UNIFORM:
@@ -159,8 +150,8 @@ def _of_guarantee(subject: Mechanism | Generator, n: int | None) -> list[Caution
             "is guaranteed"
         )
         found.append(Caution(text, asks=True))
-    text = delta_warning(total.delta, n) or ""
-    return [*found, Caution(text)] if text else found
+    text = permits_verbatim(total.delta, n)
+    return [*found, Caution(f"{'note' if n is None else 'warning'}: {text}")] if text else found
 
 
 def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
@@ -182,29 +173,3 @@ def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
         f"more than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
     )
     return [Caution(text, asks=True)]
-
-
-def delta_warning(delta: float | None, n: int | None) -> str | None:
-    """Say what a delta of 1/n or more permits (methods, section 1); None where there is nothing to say.
-
-    Parameters
-    ----------
-    delta : float or None
-        Of the guarantee.
-    n : int or None
-        Number of records, where it is known.
-    """
-    if not delta:
-        return None
-    if n is None:
-        most = math.ceil(1 / delta) - 1
-        return (
-            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits "
-            "publishing somebody's record verbatim"
-        )
-    if delta * n < 1:
-        return None
-    return (
-        f"warning: delta = {figure(delta)} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
-        "publishing somebody's record verbatim"
-    )

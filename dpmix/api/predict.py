@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.errors import DataError, UsageError
+from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import check_overrides, load_spec
 from dpmix.spec.summary_section import SummarySpec
@@ -216,13 +217,16 @@ class _Run:
 
     def beyond(self) -> list[str]:
         """Say which columns have values beyond the public bounds, and what became of them."""
-        return [
-            f"{count:,} of {self._count:,} values of {part.name} lie outside [{part.bounds[0]:g}, "
-            f"{part.bounds[1]:g}], to which the records behind the release were clamped: they are taken as "
-            "they are, and the line goes on"
-            for part, count in zip(self._predictor.inputs, self._outside.tolist(), strict=True)
-            if count and part.bounds is not None
-        ]
+        found = []
+        for part, count in zip(self._predictor.inputs, self._outside.tolist(), strict=True):
+            if count and part.bounds is not None:
+                ends = ", ".join(bounds_in_words({"domain": part.bounds, "date": part.date}))
+                found.append(
+                    f"{count:,} of {self._count:,} values of {part.name} lie outside [{ends}], to which the "
+                    "records behind the release were clamped: they are taken as they are, and the line "
+                    "goes on"
+                )
+        return found
 
 
 def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
-from dpmix.release.columns import Column, Grid
+from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
 from dpmix.release.possible import Rule, holds, rules_of
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
@@ -273,9 +273,10 @@ def predictive_records(
     count = len(release.values)
     drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
     _tell(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
-    for name, outside, pair in _outside(release):
-        bounds = f"[{pair[0]:g}, {pair[1]:g}]"
-        _tell(f"{outside} of {count} values of {name} lie outside {bounds}, where the model goes on", quiet)
+    for part, outside in _outside(release):
+        verb = "lies" if outside == 1 else "lie"
+        bounds = f"[{', '.join(bounds_in_words(part))}], where the model goes on"
+        _tell(f"{outside} of {count} values of {part['name']} {verb} outside {bounds}", quiet)
     if not release.private:
         _tell(f"warning: these records are not private: {_why(release)}")
     return release
@@ -406,15 +407,15 @@ def _check_codes(values: NDArray[np.float64], described: Sequence[Mapping[str, A
             raise DataError(f"the chains hold a record whose {part['name']} is no code of its labels")
 
 
-def _outside(release: Release) -> list[tuple[str, int, tuple[float, float]]]:
+def _outside(release: Release) -> list[tuple[dict[str, Any], int]]:
     """Count the values of each column of numbers that lie outside its public bounds."""
     found = []
-    for part, column in zip(_law(release).columns, release.values.T, strict=True):
-        if part.domain is not None:
-            low, high = part.domain
+    for part, column in zip(public_columns(release), release.values.T, strict=True):
+        if "domain" in part:
+            low, high = part["domain"]
             count = int(((column < low) | (column > high)).sum())
             if count:
-                found.append((part.name, count, (low, high)))
+                found.append((part, count))
     return found
 
 

@@ -12,10 +12,12 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
 from dpmix.api.confidential import marks_of, number_of_records, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
-from dpmix.data.loading import load_data
+from dpmix.data.loading import dated, load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
+from dpmix.mechanisms.laws.every import law_type
 from dpmix.privacy.accounting import Guarantee
+from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.run.progress import show_phase, show_work
@@ -128,7 +130,7 @@ def privatize(
     release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
-    _tell(in_words(mechanism, records.columns, guarantee), quiet)
+    _tell(in_words(mechanism, _named(checked, mechanism, records.columns), guarantee), quiet)
     if release.mechanism.chosen:
         _tell(release.mechanism.chosen, quiet)
     for name, count in zip(records.columns, clamped, strict=True):
@@ -191,7 +193,13 @@ def _records(spec: RunSpec) -> int:
 def _planned(spec: RunSpec, mechanism: Mechanism) -> str:
     names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
     columns = names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain)))
-    return in_words(mechanism, columns, of_part(spec, mechanism.guarantee))
+    return in_words(mechanism, _named(spec, mechanism, columns), of_part(spec, mechanism.guarantee))
+
+
+def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[str]:
+    """Return names of columns to say noise of; that on dates is in days."""
+    dates = dated(spec.data) if law_type(mechanism.kind).additive else ()
+    return [labelled(name, "days" if name in dates else "") for name in columns]
 
 
 def in_words(mechanism: Mechanism, columns: Sequence[str], guarantee: Guarantee | None = None) -> str:

@@ -19,10 +19,17 @@ from dpmix.api.release_of import read_any
 from dpmix.api.spending import ledger_text, show_ledger
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, law_of
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.release.column_units import unit_of
+from dpmix.release.columns import column_in_words, listed_briefly, public_columns
 from dpmix.release.release_file import read_release
-from dpmix.release.sanitized import Release, first_rows, guarantee_in_words, guarantee_sentence, row_noun
+from dpmix.release.sanitized import (
+    Release,
+    cautions_of,
+    done_in_words,
+    first_rows,
+    guarantee_in_words,
+    guarantee_sentence,
+    row_noun,
+)
 from dpmix.results.as_hdf5 import tables_in
 from dpmix.results.nodes import Each, Items, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
@@ -30,7 +37,6 @@ from dpmix.results.tabulated import FIRST, to_notebook
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
 from dpmix.run.draws_tables import draws_tables, to_inferencedata
 from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
-from dpmix.spec.days import day_text
 from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents
 from dpmix.spec.run_spec import RunSpec
@@ -42,7 +48,6 @@ from dpmix.store.tree import Node, read
 __all__ = ["Shown", "show"]
 
 _ROWS = 5  # of a release that are shown
-_CATEGORIES = 8  # that are listed
 _WIDTH = 12  # of what stands before the words of a line
 _HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
 
@@ -196,22 +201,23 @@ def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
     )
     if law.released == "synthetic":
         what, of_whom = "synthetic records", f", drawn by {law.made_by}"
-    columns = columns_of(release)
+    columns = public_columns(release)
     rows, width = release.values.shape
     found = [
         ResultSection("about", what, brief=[f"{path}: {what}{of_whom}"]),
         fact("guarantee", release.guaranteed(), release.guaranteed()),
-        fact("done", law.done(release.n), law.done(release.n), "mechanism"),
+        fact("cautions", list(release.cautions), "; ".join(release.cautions), "caution"),
+        fact("done", release.done(), release.done(), "mechanism"),
         fact(
             "n",
             release.n,
             f"{release.n:,} confidential {'record' if release.n == 1 else 'records'}",
             "records",
         ),
-        fact("columns", columns, "; ".join(map(_column_in_words, columns))),
+        fact("columns", columns, "; ".join(map(column_in_words, columns))),
     ]
     groups = {name: list(names) for name, names in release.groups.items()}
-    grouped = "; ".join(f"{name} ({_listed(names)})" for name, names in groups.items())
+    grouped = "; ".join(f"{name} ({listed_briefly(names)})" for name, names in groups.items())
     found.append(
         fact("groups", groups, f"{grouped}; how many records each has is private" if grouped else "")
     )
@@ -266,64 +272,6 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def columns_of(release: Release) -> list[dict[str, Any]]:
-    """Return the columns of the data behind a release, each with what is public of it."""
-    law = release.mechanism
-    if isinstance(law, SyntheticLaw):
-        return [
-            {"name": part.name}
-            | ({} if part.domain is None else {"domain": list(part.domain)})
-            | ({"date": True} if part.date else {})
-            | ({} if part.categories is None else {"categories": list(part.categories)})
-            | _in_units(release, part.name, numeric=part.categories is None)
-            for part in law.columns
-        ]
-    names = [str(name) for name in law.get("columns") or ()]
-    if not names:
-        names = [str(law["column"])] if isinstance(law.get("column"), str) else list(release.columns)
-    names = [name for name in names if name not in release.groups]
-    bounds, listed = law.public_bounds or (), law.get("categories") or ()
-    found = []
-    for i, name in enumerate(names):
-        own: dict[str, Any] = {"name": name}
-        if len(bounds) == len(names):
-            own["domain"] = list(bounds[i])
-        if isinstance(listed, Mapping) and name in listed:
-            own["categories"] = list(listed[name])
-        elif (
-            isinstance(listed, list | tuple)
-            and len(listed) == len(names)
-            and isinstance(listed[i], list | tuple)
-        ):
-            own["categories"] = list(listed[i])
-        if name in release.dates:
-            own["date"] = True
-        found.append(own | _in_units(release, name, numeric="categories" not in own))
-    return found
-
-
-def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
-    """Return the unit of a column, where one is stated."""
-    unit = unit_of(release.unit, name) if numeric else ""
-    return {"unit": unit} if unit else {}
-
-
-def _column_in_words(column: Mapping[str, Any]) -> str:
-    unit = f" {column['unit']}" if "unit" in column else ""
-    if "domain" in column:
-        write = day_text if column.get("date") else lambda value: f"{value:.12g}"
-        low, high = (write(float(end)) for end in column["domain"])
-        return f"{column['name']} in [{low}, {high}]{unit}"
-    if "categories" in column:
-        return f"{column['name']} ({_listed(column['categories'])})"
-    return f"{column['name']}{f' in{unit}' if unit else ''}"
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _CATEGORIES
-    return ", ".join(names[:_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
-
-
 def _table_of_rows(frame: Frame) -> Table:
     """Return released rows as a table, cells as CSV has them."""
     rows = [str(i + 1) for i in range(len(frame))]
@@ -359,6 +307,8 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
     guarantee = guarantee_sentence(law, words, **flags)
     n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))
+    done = done_in_words(law, max(n, 1), dates=bool(attrs.get("dates")))
+    cautions = cautions_of(law, max(n, 1), numbers["delta"])
     said = _described(path, str(attrs["spec"]))
     tables = draws_tables(path, held)
     ids = held.ids.tolist()
@@ -368,7 +318,8 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     return [
         ResultSection("about", "chains", brief=[f"{path}: chains, finished"]),
         fact("guarantee", guarantee, guarantee),
-        fact("done", law.done(max(n, 1)), law.done(max(n, 1)), "release"),
+        fact("cautions", list(cautions), "; ".join(cautions), "caution"),
+        fact("done", done, done, "release"),
         fact("model", said.get("model"), said.get("model", "")),
         fact("sampler", said.get("sampler"), said.get("sampler", "")),
         fact(

@@ -32,6 +32,7 @@ from dpmix.release.tally_parts import (
 )
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.days import Day
 from dpmix.store.atomic import check_output, check_suffix
 
 __all__ = ["plan", "tally", "tally_sql"]
@@ -232,8 +233,9 @@ def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
             raise UsageError(f"{what}; {path} does not say how its values were released")
         about, column = _stated(spec)
         name_of = column_of(path, kind, column)
-        about = replace(about, columns=(name_of,))
-        found.append(_Known(name, about, TallyPart(os.path.abspath(path), kind, name_of)))
+        about = replace(about, columns=(name_of,), dates=(name_of,) if about.dates else ())
+        part = TallyPart(os.path.abspath(path), kind, name_of, dates=_written_as_dates(about))
+        found.append(_Known(name, about, part))
     return found
 
 
@@ -258,8 +260,14 @@ def _stated(spec: RunSpec) -> tuple[Release, str | None]:
         adjacency=guarantee.adjacency,
         trust=law.trust,
         private=law.protects,
+        dates=(column or "z",) if isinstance((spec.mechanism.domain or ((0.0,),))[0][0], Day) else (),
     )
     return _with_bounds(about, spec), column
+
+
+def _written_as_dates(about: Release) -> bool:
+    """Whether released values are dates, and no outputs, in files other than those of dpmix."""
+    return bool(about.dates) and about.mechanism.outputs is None
 
 
 def _with_bounds(about: Release, spec: RunSpec) -> Release:
@@ -277,7 +285,8 @@ def _of_spec(spec: RunSpec, width: Width | None) -> tuple[Release, TallyGrid, st
         raise SpecError("mechanism: missing; say how the values were released")
     about, column = _stated(spec)
     asked = width if width is not None else spec.sampler.width
-    return about, _grid_for(about.mechanism, asked), column
+    grid = _grid_for(about.mechanism, asked)
+    return about, grid._replace(dates=_written_as_dates(about)), column
 
 
 def _grid_for(law: Law, width: Width) -> TallyGrid:

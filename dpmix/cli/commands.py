@@ -476,11 +476,13 @@ def validate(
         return
     checked = checked_spec(spec, set_)
     if not quiet:
-        from dpmix.spec.describe import describe
+        from dpmix.spec.describe import describe, permitted
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
             emit(f"  {section + ':':<11}{text}")
+        for text in permitted(checked):
+            say(text, quiet)
 
 
 @app.command()

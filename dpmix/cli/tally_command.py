@@ -92,12 +92,16 @@ def tally(
     check_files([spec, *given, counts], [output], force)
     check_suffix(output, "a tally", strict=True)
     from dpmix.api import tally as api
+    from dpmix.numerics.rounding import permits_verbatim
 
     options: dict[str, Any] = {"counts": counts, "width": asked, "jobs": jobs or 1, "scheduler": scheduler}
     if dry_run:
         return emit(f"would {api.plan(given, checked, **options)}\nwould write {output}")
     found = api.tally(given, checked, output, force=force, quiet=quiet, **options)
     assert found.tally is not None  # what a tally is
+    weak = permits_verbatim(found.delta, found.n)
+    if weak:
+        say(f"warning: {weak}", quiet=False)
     say(f"counted {found.n:,} records in {len(found.tally.counts):,} cells", quiet)
     say(f"wrote {output}", quiet)
 

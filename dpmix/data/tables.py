@@ -24,10 +24,11 @@ from dpmix.data.text_tables import (
     records_in_text,
     texts_in_text,
 )
-from dpmix.data.typed_tables import as_floats, days_of, pieces
+from dpmix.data.typed_tables import as_floats, pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
+from dpmix.store.frames import days_of
 
 __all__ = [
     "TableSource",

@@ -24,14 +24,14 @@ from dpmix.data.text_tables import complaint, object_text, parser_of
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
 from dpmix.spec.table_source import MARKS, InMemory
+from dpmix.store.frames import days_of
 
-__all__ = ["as_floats", "days_of", "pieces"]
+__all__ = ["as_floats", "pieces"]
 
 # Columns of tables that know their types: of Parquet and Arrow, of DataFrames, of arrays
 
 
 Floats = NDArray[np.float64]
-_DAY_US = 86_400_000_000
 
 
 def as_floats(array: NDArray[Any]) -> Floats:
@@ -45,16 +45,6 @@ def as_floats(array: NDArray[Any]) -> Floats:
             array.shape
         )
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def days_of(array: NDArray[Any]) -> Floats:
-    """Return datetime64 as days since 1970-01-01, to a microsecond; NaN for those that are none."""
-    gone = np.isnat(array)
-    counts = array.astype("datetime64[us]").astype(np.int64)
-    days, rest = np.divmod(counts, _DAY_US)
-    found = days + rest / _DAY_US
-    found[gone] = np.nan
-    return found
 
 
 @dataclass(frozen=True, eq=False)

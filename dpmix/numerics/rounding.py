@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["figure", "figure_below", "stated"]
+__all__ = ["figure", "figure_below", "permits_verbatim", "stated"]
 
 
 def figure(value: float, digits: int = 6) -> str:
@@ -20,6 +20,31 @@ def figure(value: float, digits: int = 6) -> str:
 def figure_below(value: float, digits: int = 6) -> str:
     """Write a number that must not be overstated, rounded down to some significant digits."""
     return _rounded(value, digits, ROUND_FLOOR)
+
+
+def permits_verbatim(delta: float | None, n: int | None) -> str:
+    """Say what a delta of 1/n or more permits (methods, section 1); empty where there is nothing to say.
+
+    Parameters
+    ----------
+    delta : float or None
+        Of a guarantee; NaN or None where it has none.
+    n : int or None
+        Number of records, where it is known.
+    """
+    if delta is None or not delta > 0:  # NaN where it does not apply
+        return ""
+    if n is None:
+        return (
+            f"with more than {math.ceil(1 / delta) - 1} records, delta = {figure(delta)} is 1/n or more and "
+            "permits publishing somebody's record verbatim"
+        )
+    if delta * n < 1:
+        return ""
+    return (
+        f"delta = {figure(delta)} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits publishing "
+        "somebody's record verbatim"
+    )
 
 
 def stated(value: float) -> str:

@@ -11,7 +11,9 @@ import math
 import re
 from typing import Any
 
-from dpmix.release.column_units import unit_of
+from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
+from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
 from dpmix.release.sanitized import Release, neighbours_in_words
 
 __all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
@@ -46,7 +48,7 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
     return {
         "release": {
             "file": name,
-            "columns": list(release.columns),
+            "columns": [column["name"] for column in public_columns(release)],
             **(
                 {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
                 if release.unit
@@ -66,8 +68,9 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
             "proved": answers["proved"],
             "trust_model": answers["trust"],
             "unprotected": answers["unprotected"],
+            **({"cautions": list(release.cautions)} if release.cautions else {}),
             "composition": answers["composition"],
-            "mechanism": release.mechanism.stated(),
+            "mechanism": _with_dates(release),
         },
         "implementation": {
             "floating_point": answers["floating_point"],
@@ -94,26 +97,13 @@ def _parameters(release: Release) -> dict[str, float]:
 def _answers(release: Release) -> dict[str, Any]:
     """Return what is known, in words."""
     law = release.mechanism
-    elsewhere = bool((law.origin or law).get("stated"))
-    public = f"the number of records ({release.n:,})"
-    bounds = "the public bounds of numbers and the public categories"
-    unprotected = f"Public, and not protected: {public}; the names of columns; {bounds}."
-    if release.order == "public":
-        unprotected += " The order of the rows is stated to be public."
-    if release.adjacency == "replacement, public parts":
-        unprotected += " The size of the part."
-    grid = law.get("granularity")
-    if elsewhere:
+    if (law.origin or law).get("stated"):
         floats = timing = randomness = (
             "Not known: the noise was drawn by another program, as the spec stated."
         )
         code = _blank("the program that drew the noise, and its version")
     else:
-        floats = (
-            "Noise on numbers is drawn by OpenDP's exact samplers on a grid"
-            + (f" of {_powers(grid)}, which the guarantee accounts for" if grid else "")
-            + "; whole-number draws compare whole numbers, so that no floating-point rounding enters."
-        )
+        floats = _floating_point(law)
         timing = (
             "The release is made once, by the curator, and not interactively: nobody else sees how long it "
             "took. The samplers themselves do not run in constant time."
@@ -121,10 +111,10 @@ def _answers(release: Release) -> dict[str, Any]:
         randomness = "The operating system's generator; no seed."
         if law.origin is not None:
             randomness = f"That of the release: {randomness} The records are drawn from the fit by a seed."
-        code = f"dpmix {release.dpmix_version}, noise by opendp 0.16"
+        code = f"dpmix {release.dpmix_version}{', noise by opendp 0.16' if (law.origin or law).scale else ''}"
     ledger = {
-        "entered": "The release is entered in the curator's ledger, which adds up all releases of the table "
-        "and keeps their budget.",
+        "entered": "The release is entered in the curator's ledger, which adds up all releases of the table, "
+        "and keeps to their budget where one is set.",
         "bypassed": "A ledger was named for the table, and this release was made past it on request.",
         None: "No ledger was named: what other releases of the same table cost is not known here.",
     }[release.ledger]
@@ -133,7 +123,7 @@ def _answers(release: Release) -> dict[str, Any]:
         + _blank("what a record is (a person, a household, a visit), and how many one person may have"),
         "proved": {True: "yes", False: f"no: {law.unproved}", None: "not recorded"}[release.proved],
         "trust": _trust(release),
-        "unprotected": unprotected,
+        "unprotected": _unprotected(release),
         "composition": "Within the release the columns, counts or coefficients of a record are accounted for "
         f"together; the parameters are of the release as a whole. {ledger}",
         "floating_point": floats,
@@ -142,6 +132,103 @@ def _answers(release: Release) -> dict[str, Any]:
         "code": code,
         "done": _done(release),
     }
+
+
+def _unprotected(release: Release) -> str:
+    """Say what is public, and what is published as it is."""
+    columns = public_columns(release)
+    public = [f"the number of records ({release.n:,})", "the names of columns"]
+    bounded = [column["name"] for column in columns if "domain" in column]
+    listed = [column["name"] for column in columns if "categories" in column] + list(release.groups)
+    public += [f"the bounds of {', '.join(bounded)}"] if bounded else []
+    public += [f"the categories of {', '.join(listed)}"] if listed else []
+    found = f"Public, and not protected: {'; '.join(public)}."
+    if release.order == "public":
+        found += " The order of the rows is stated to be public."
+    if release.adjacency == "replacement, public parts":
+        found += " The size of the part."
+    return " ".join([found, *_sentences(release)])
+
+
+def _sentences(release: Release) -> list[str]:
+    return [f"Note: {text}." for text in release.cautions]
+
+
+def _floating_point(law: Law) -> str:
+    """Say how what the guarantee rests on was drawn: noise on a grid, or draws by whole numbers."""
+    source, grid = law.origin or law, law.get("granularity")
+    if source.scale:
+        found = "Noise is drawn by OpenDP's exact samplers on a grid"
+        found += f" of {_powers(grid)}, which the guarantee accounts for." if grid else "."
+    else:
+        found = (
+            "What the guarantee rests on is drawn by comparing whole numbers with random bits, so that no "
+            "floating-point rounding enters."
+        )
+    if law.origin is not None:
+        found = f"Of the release behind the fit: {found} The records are drawn from the fit in floating"
+        return f"{found} point, which the guarantee does not rest on."
+    if isinstance(law, SyntheticLaw):
+        found += (
+            " What is drawn without looking at the records, such as numbers within a cell, is drawn in "
+            "floating point."
+        )
+    return found
+
+
+def _domain(release: Release) -> str:
+    """Say of which tables the release is one, by what is public of their columns."""
+    columns = public_columns(release)
+    words = [column_in_words(column) for column in columns]
+    words += [f"{name} ({', '.join(names)})" for name, names in release.groups.items()]
+    found = f"Tables of {release.n:,} records: {'; '.join(words)}."
+    other = [column["name"] for column in columns if not {"domain", "categories"} & set(column)]
+    return f"{found} No bounds or categories of {', '.join(other)} are stated." if other else found
+
+
+def _prepared(release: Release) -> str:
+    """Say what was done to values before, as far as a release tells; empty where nothing was."""
+    if (release.mechanism.origin or release.mechanism).get("stated"):
+        return ""
+    columns = public_columns(release)
+    bounded = [column["name"] for column in columns if "domain" in column]
+    found = (
+        f"Values of {', '.join(bounded)} beyond their public bounds are clamped to them. " if bounded else ""
+    )
+    for column in columns if release.mechanism.origin is None else ():
+        digits = digits_of(column.get("type"))
+        if digits is not None:
+            whole = "whole days" if column.get("date") else "whole numbers"
+            what = f"{digits} digits after the decimal point" if digits else whole
+            found += f"Values of {column['name']} are rounded to {what}. "
+    return found
+
+
+def _with_dates(release: Release) -> dict[str, Any]:
+    """Return what the mechanism states, with bounds of columns of dates as dates."""
+    columns = public_columns(release)
+
+    def dated(stated: dict[str, Any]) -> dict[str, Any]:
+        found = dict(stated)
+        for key in ("domain", "bounds"):
+            if len(found.get(key) or ()) == len(columns):
+                pairs = zip(columns, found[key], strict=True)
+                found[key] = [_ends({**column, "domain": pair}) for column, pair in pairs]
+        if isinstance(release.mechanism, SyntheticLaw) and "columns" in found:
+            own = found["columns"]
+            found["columns"] = [{**c, "domain": _ends(c)} if "domain" in c else c for c in own]
+            if found.get("snap"):
+                pairs = zip(columns, found["snap"], strict=True)
+                found["snap"] = [g and {**g, "domain": _ends({**c, "domain": g["domain"]})} for c, g in pairs]
+        if isinstance(found.get("source"), dict):
+            found["source"] = dated(found["source"])
+        return found
+
+    return dated(release.mechanism.stated())
+
+
+def _ends(column: dict[str, Any]) -> list[Any]:
+    return list(bounds_in_words(column) if column.get("date") else column["domain"])
 
 
 def _trust(release: Release) -> str:
@@ -157,7 +244,7 @@ def _trust(release: Release) -> str:
 
 def _done(release: Release) -> str:
     """Say what was done to the records, and to their released values after that."""
-    done, tally = release.mechanism.done(release.n), release.tally
+    done, tally = release.done(), release.tally
     if tally is None:
         return done
     return f"{done} Published are the counts of the released values in {len(tally.counts):,} public cells."
@@ -175,7 +262,10 @@ def _checklist(release: Release, answers: dict[str, Any]) -> list[dict[str, str]
         {"question": question, "answer": answer}
         for question, answer in (
             ("What are the privacy parameters?", f"{parameters} ({_variant(release)})"),
-            ("Why are they small enough?", _blank("who chose them, and why")),
+            (
+                "Why are they small enough?",
+                " ".join([*_sentences(release), _blank("who chose them, and why")]),
+            ),
             ("What is the unit of privacy?", answers["unit"]),
             ("Which tables are neighbours?", _NEIGHBOURS[release.adjacency]),
             ("Is the guarantee proved?", answers["proved"]),
@@ -211,10 +301,9 @@ def _checklist(release: Release, answers: dict[str, Any]) -> list[dict[str, str]
 def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
     """Return a record of the registry, of tier 3 (schema: deployments-schema.yaml)."""
     synthetic = release.mechanism.released == "synthetic"
-    local = release.trust == "local"
+    local, names = release.trust == "local", [column["name"] for column in public_columns(release)]
     return {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", "-".join(release.columns).lower()).strip("-")[:60]
-        or "release",
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower()).strip("-")[:60] or "release",
         "status": "Draft",
         "tier": 3,
         "deployment": {
@@ -228,13 +317,12 @@ def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
                 if local and release.tally is None
                 else "Summary statistics",
                 "data_product_region": _blank("the region that the data describe"),
-                "description": f"{answers['done']} Columns: {', '.join(release.columns)}.",
+                "description": f"{answers['done']} Columns: {', '.join(names)}.",
                 "publication_date": release.created_at[:10],
             },
             "dp_variant": {
                 "variant_name": _variant(release),
-                "data_domain": f"Tables of {release.n:,} records of {', '.join(release.columns)}, clamped to "
-                "public bounds or of public categories.",
+                "data_domain": _domain(release),
                 "unprotected_quantities": answers["unprotected"],
             },
             "privacy_loss": {
@@ -242,7 +330,9 @@ def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
                 "privacy_unit_details": f"{_NEIGHBOURS[release.adjacency]} (Neighbours differ by "
                 f"{neighbours_in_words(release.adjacency)}.)",
                 "privacy_parameters": _parameters(release),
-                "privacy_parameters_details": f"Proved: {answers['proved']}.",
+                "privacy_parameters_details": " ".join(
+                    [f"Proved: {answers['proved']}.", *_sentences(release)]
+                ),
             },
             "deployment_model": {
                 "model_name": "Local" if local else "Central",
@@ -261,7 +351,7 @@ def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
                 "composition": answers["composition"],
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "Values are clamped to public bounds. "
+                "preprocessing_and_hyperparameter_tuning": _prepared(release)
                 + _blank("any other preparation of the data, and how settings were chosen"),
                 "mechanisms": " ".join(answers[key] for key in ("done", "floating_point", "timing", "code"))
                 + ". "
@@ -361,7 +451,7 @@ def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[st
         "citeAs": _blank("how to cite it"),
         "isLiveDataset": False,
         "rai:personalSensitiveInformation": "Made from personal records under differential privacy: "
-        f"{guarantee}. {_NEIGHBOURS[release.adjacency]}",
+        + " ".join([f"{guarantee}.", _NEIGHBOURS[release.adjacency], *_sentences(release)]),
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -383,18 +473,23 @@ def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[st
 
 
 def _variables(release: Release) -> list[dict[str, Any]]:
-    bounds = release.mechanism.domain or ()
-    found = []
-    for i, column in enumerate(release.columns):
-        labels = release.labels[i] if release.labels else None
-        entry: dict[str, Any] = {"@type": "sc:PropertyValue", "name": column}
-        if labels is not None:
-            entry["description"] = f"one of {', '.join(labels)}"
-        elif i < len(bounds):
-            entry |= {"minValue": bounds[i][0], "maxValue": bounds[i][1]}
-        if labels is None and unit_of(release.unit, column):
-            entry["unitText"] = unit_of(release.unit, column)
+    law, found = release.mechanism, []
+    beyond = law.origin is not None  # a model may go on beyond the bounds
+    for column in public_columns(release):
+        entry: dict[str, Any] = {"@type": "sc:PropertyValue", "name": column["name"]}
+        if "categories" in column:
+            entry["description"] = f"one of {', '.join(column['categories'])}"
+        elif "domain" in column and (beyond or column.get("date")):
+            what, ends = "dates from" if column.get("date") else "from", bounds_in_words(column)
+            of = " in the confidential records" if beyond else ""
+            entry["description"] = f"{what} {' to '.join(ends)}{of}"
+        elif "domain" in column:
+            entry |= dict(zip(("minValue", "maxValue"), column["domain"], strict=True))
+        if "unit" in column:
+            entry["unitText"] = column["unit"]
         found.append(entry)
+    for name, names in release.groups.items():
+        found.append({"@type": "sc:PropertyValue", "name": name, "description": f"one of {', '.join(names)}"})
     return found
 
 
@@ -402,10 +497,20 @@ def _fields(release: Release, name: str) -> list[dict[str, Any]]:
     return [
         {
             "@type": "cr:Field",
-            "@id": f"records/{column}",
-            "name": column,
-            "dataType": "sc:Text" if release.labels and release.labels[i] is not None else "sc:Float",
-            "source": {"fileObject": {"@id": name}, "extract": {"column": column}},
+            "@id": f"records/{column['name']}",
+            "name": column["name"],
+            "dataType": _type(column, labels),
+            "source": {"fileObject": {"@id": name}, "extract": {"column": column["name"]}},
         }
-        for i, column in enumerate(release.columns)
+        for column, labels in zip(
+            public_columns(release), release.labels or (None,) * len(release.columns), strict=True
+        )
     ]
+
+
+def _type(column: dict[str, Any], labels: tuple[str, ...] | None) -> str:
+    if labels is not None:
+        return "sc:Text"
+    if column.get("date"):
+        return "sc:Date"
+    return "sc:Integer" if digits_of(column.get("type")) == 0 else "sc:Float"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,25 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.release.column_units import unit_of
+from dpmix.spec.days import day_text
 
-__all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid", "lattice_of", "starts_of_runs"]
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+
+__all__ = [
+    "MOST",
+    "NEW_LABEL",
+    "Cells",
+    "Column",
+    "Grid",
+    "bounds_in_words",
+    "column_in_words",
+    "lattice_of",
+    "listed_briefly",
+    "public_columns",
+    "starts_of_runs",
+]
 
 # Points that the numbers of a column are at: a public grid, or all numbers of so many digits
 
@@ -181,17 +198,17 @@ class Column:
         """
         if self.bounds is None or self.digits is None:
             return None
-        low, high = self.bounds
+        low, high = bounds_in_words({"domain": self.bounds, "date": self.date})
         try:
             found = lattice_of(self.bounds, self.digits)
         except ValueError:
             raise SpecError(
                 f"data.types.{self.name}: {self.digits} digits are more than numbers as large as its bounds "
-                f"[{low:g}, {high:g}] have; take fewer"
+                f"[{low}, {high}] have; take fewer"
             ) from None
         if found is None or found.count < 2:
             kind = f"numbers of {self.digits} digits" if self.digits else "whole numbers"
-            raise SpecError(f"data.types.{self.name}: its bounds [{low:g}, {high:g}] hold no two {kind}")
+            raise SpecError(f"data.types.{self.name}: its bounds [{low}, {high}] hold no two {kind}")
         return found
 
     def describe(self) -> dict[str, Any]:
@@ -387,3 +404,81 @@ class Cells:
         """Return bins and grids for JSON, beside the columns."""
         snaps = [None if grid is None else grid.describe() for grid in self.grids]
         return {"bins": list(self.shape)} | ({"snap": snaps} if any(snaps) else {})
+
+
+# What is public of the columns of the data behind a release
+
+
+_CATEGORIES = 8  # that are listed
+
+
+def public_columns(release: Release) -> list[dict[str, Any]]:
+    """Return the columns of the data behind a release, each with what is public of it, for JSON.
+
+    These are `name`, `domain` (days where `date` is true), `type`, `categories` and `unit`, where they apply.
+    """
+    law = release.mechanism
+    if isinstance(law, SyntheticLaw):
+        return [
+            {"name": part.name}
+            | ({} if part.domain is None else {"domain": list(part.domain)})
+            | ({"date": True} if part.date else {})
+            | ({} if part.type is None else {"type": part.type})
+            | ({} if part.categories is None else {"categories": list(part.categories)})
+            | _in_units(release, part.name, numeric=part.categories is None)
+            for part in law.columns
+        ]
+    names = [str(name) for name in law.get("columns") or ()]
+    if not names:
+        one = law.get("column")
+        names = [one] if isinstance(one, str) and one else list(release.columns)
+    names = [name for name in names if name not in release.groups]
+    bounds, listed = law.public_bounds or (), law.get("categories") or ()
+    found = []
+    for i, name in enumerate(names):
+        own: dict[str, Any] = {"name": name}
+        if len(bounds) == len(names):
+            own["domain"] = list(bounds[i])
+        if isinstance(listed, Mapping) and name in listed:
+            own["categories"] = list(listed[name])
+        elif (
+            isinstance(listed, list | tuple)
+            and len(listed) == len(names)
+            and isinstance(listed[i], list | tuple)
+        ):
+            own["categories"] = list(listed[i])
+        elif len(names) == 1 and listed and all(isinstance(label, str) for label in listed):
+            own["categories"] = list(listed)
+        if name in release.dates:
+            own["date"] = True
+        found.append(own | _in_units(release, name, numeric="categories" not in own))
+    return found
+
+
+def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
+    """Return the unit of a column, where one is stated."""
+    unit = unit_of(release.unit, name) if numeric else ""
+    return {"unit": unit} if unit else {}
+
+
+def bounds_in_words(column: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the ends of the bounds of such a column: dates as dates."""
+    write = day_text if column.get("date") else lambda value: f"{value:.12g}"
+    low, high = column["domain"]
+    return write(float(low)), write(float(high))
+
+
+def column_in_words(column: Mapping[str, Any]) -> str:
+    """Say what is public of such a column, as in "when in [2020-01-01, 2024-12-31]"."""
+    unit = f" {column['unit']}" if "unit" in column else ""
+    if "domain" in column:
+        return f"{column['name']} in [{', '.join(bounds_in_words(column))}]{unit}"
+    if "categories" in column:
+        return f"{column['name']} ({listed_briefly(column['categories'])})"
+    return f"{column['name']}{f' in{unit}' if unit else ''}"
+
+
+def listed_briefly(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = len(names) - _CATEGORIES
+    return ", ".join(names[:_CATEGORIES]) + (f", and {more} more" if more > 0 else "")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.rounding import figure, permits_verbatim
 from dpmix.release.cells import Counts
 from dpmix.release.column_units import Unit
 from dpmix.results.tabulated import FIRST, Tabulated, to_notebook
@@ -113,7 +113,8 @@ def _counts_of(release: Release) -> Frame | None:
     """Return the table of a release that is not of records or draws; None of one that is."""
     law = release.mechanism
     if release.tally is not None:
-        edges = dates_of(release.tally.edges) if release.dates else release.tally.edges
+        dated = release.dates and law.outputs is None
+        edges = dates_of(release.tally.edges) if dated else release.tally.edges
         ends = np.array(["NaT", "NaT"] if edges.dtype.kind == "M" else [-np.inf, np.inf], edges.dtype)
         return Frame(
             {
@@ -251,7 +252,8 @@ class Release(Tabulated):
     def headline(self) -> tuple[str, list[str]]:
         """What it is, what was done, and what that guarantees."""
         name = "Release" if self.tally is None else "Tally"
-        return f"{name} of {self.n:,} records", [self.mechanism.done(self.n), self.guaranteed()]
+        said = [f"Note: {text}." for text in self.cautions]
+        return f"{name} of {self.n:,} records", [self.done(), self.guaranteed(), *said]
 
     @property
     def by_record(self) -> bool:
@@ -262,6 +264,15 @@ class Release(Tabulated):
     def is_raw(self) -> bool:
         """Whether the values are somebody's records as they are, which no notebook or terminal shows."""
         return not self.mechanism.protects and not self.simulated
+
+    def done(self) -> str:
+        """Say what was done to the records, and that noise on dates is measured in days."""
+        return done_in_words(self.mechanism, self.n, dates=any(name in self.dates for name in self.columns))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is published as it is, and what a delta of 1/n or more permits, in a clause each."""
+        return cautions_of(self.mechanism, self.n, self.delta)
 
     def guaranteed(self) -> str:
         """Say in one sentence what is guaranteed, or why nothing is."""
@@ -298,6 +309,17 @@ class Release(Tabulated):
         """Say what is guaranteed, in one clause."""
         words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
         return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+
+
+def done_in_words(law: Law, n: int, *, dates: bool) -> str:
+    """Say what was done to n records, of which some columns may be dates, whose noise is in days."""
+    words = law.done(n)
+    return f"{words} On dates the scale is in days." if dates and law.additive and law.scale else words
+
+
+def cautions_of(law: Law, n: int, delta: float | None) -> tuple[str, ...]:
+    """Return what `Release.cautions` says, of a release of n records."""
+    return tuple(filter(None, (law.republishes(n, delta), permits_verbatim(delta, n))))
 
 
 def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) -> str:

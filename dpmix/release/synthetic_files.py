@@ -84,6 +84,7 @@ def account(release: Release) -> dict[str, Any]:
     words, why = release.guarantee_in_words(), getattr(release.mechanism, "post_processing", None)
     return {
         "guarantee": words if why is None else f"{words}; {why}",
+        **({"cautions": list(release.cautions)} if release.cautions else {}),
         "epsilon": None if infinite else release.epsilon,
         "delta": release.delta,
         "rho": release.rho,

@@ -36,6 +36,7 @@ from dpmix.errors import DataError, DpmixError, UsageError
 from dpmix.release.cells import count_outputs, tally
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason
+from dpmix.store.frames import DAY_US, days_of
 
 __all__ = [
     "BATCH",
@@ -64,20 +65,26 @@ _EMPTY = ["", "NA", "NaN", "nan", "null"]  # what stands for no value: refused, 
 class TallyGrid(NamedTuple):
     """Where values are counted.
 
-    edges (cells - 1,): finite ones; outputs: of a mechanism with finitely many, else 0.
+    edges (cells - 1,): finite ones, of dates in days since 1970-01-01; outputs: of a mechanism with finitely
+    many, else 0; dates: whether values are dates.
     """
 
     edges: Floats
     outputs: int
     width: float
+    dates: bool = False
 
 
 class TallyPart(NamedTuple):
-    """A file of released values: its path, its format, and which column (place in HDF5, name elsewhere)."""
+    """A file of released values.
+
+    Its path, its format, which column (place in HDF5, name elsewhere), and whether that is written as dates.
+    """
 
     path: str
     format: str
     column: int | str
+    dates: bool = False
 
 
 class Piece(NamedTuple):
@@ -174,7 +181,7 @@ def count_piece(piece: Piece, grid: TallyGrid) -> tuple[NDArray[np.int64], str]:
         For a file that cannot be read, and values that are missing, not finite, or no output.
     """
     counts = np.zeros(len(grid.edges) + 1, dtype=np.int64)
-    with _reading(Path(piece.part.path)):
+    with _reading(Path(piece.part.path), dates=piece.part.dates):
         for values in _batches(piece):
             for start in range(0, len(values), BATCH):
                 some = values[start : start + BATCH]
@@ -207,7 +214,7 @@ def _batches(piece: Piece) -> Iterator[Floats]:
     arrow, csv = importlib.import_module("pyarrow"), _arrow("csv")
     convert = csv.ConvertOptions(
         include_columns=[part.column],
-        column_types={part.column: arrow.float64()},
+        column_types={part.column: arrow.timestamp("us") if part.dates else arrow.float64()},
         null_values=_EMPTY,
         strings_can_be_null=True,
     )
@@ -228,11 +235,21 @@ def _numbers(column: Any, part: TallyPart) -> Floats:
     if column.null_count:
         raise DataError(f"{part.path}: a value of {part.column} is missing")
     types = arrow.types
+    if part.dates:
+        if not (types.is_date(column.type) or types.is_timestamp(column.type)) or getattr(
+            column.type, "tz", None
+        ):
+            raise DataError(
+                f"{part.path}: the column {part.column} does not hold dates without a time zone, as its "
+                "public bounds are"
+            )
+        return days_of(np.asarray(column.cast(arrow.timestamp("us"), safe=False)))
     if not any(
         is_kind(column.type)
         for is_kind in (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
     ):
-        raise DataError(f"{part.path}: the column {part.column} does not hold numbers")
+        what = ": its public bounds are dates where it holds dates" if types.is_temporal(column.type) else ""
+        raise DataError(f"{part.path}: the column {part.column} does not hold numbers{what}")
     return np.asarray(column.cast(arrow.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -253,8 +270,8 @@ def _arrow(module: str) -> Any:
 class _reading:  # noqa: N801 - a context
     """Turn the errors of pyarrow and of the file system into a sentence that names the file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, dates: bool = False) -> None:
+        self._path, self._dates = path, dates
 
     def __enter__(self) -> None:
         pass
@@ -267,7 +284,8 @@ class _reading:  # noqa: N801 - a context
         if isinstance(error, MemoryError):
             return
         if "conversion error" in str(error):
-            raise DataError(f"{self._path}: a value is no number") from error
+            what = "date such as 2024-02-29, as its public bounds are" if self._dates else "number"
+            raise DataError(f"{self._path}: a value is no {what}") from error
         raise DataError(
             f"{self._path} cannot be read as its name says: it is damaged, or another format"
         ) from error
@@ -375,6 +393,9 @@ def _lost(error: Exception) -> str:
 TABLE = "release"
 _NONE = -1
 _LARGEST = 1.7976931348623157e308
+_FIRST, _LAST = -719_162, 2_932_896  # days since 1970-01-01 of the years 1 to 9999
+_MOMENTS = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
+_NEAR = 64  # microseconds: more than days are rounded by
 _HEADER = ["cell", "count"]
 _MOST_BYTES = 1 << 30
 
@@ -390,11 +411,12 @@ def query(grid: TallyGrid, column: str) -> str:
         arms = [f"      WHEN {z} = {k} THEN {k}" for k in range(grid.outputs)]
         arms.append(f"      ELSE {_NONE}")
     else:
-        largest = _literal(_LARGEST)
+        write = _moment if grid.dates else _literal
+        least, most = _MOMENTS if grid.dates else (f"-{_literal(_LARGEST)}", _literal(_LARGEST))
         arms = [
             f"      WHEN {z} IS NULL THEN {_NONE}",
-            f"      WHEN NOT ({z} >= -{largest} AND {z} <= {largest}) THEN {_NONE}",
-            *_blocks(grid.edges, z),
+            f"      WHEN NOT ({z} >= {least} AND {z} <= {most}) THEN {_NONE}",
+            *_blocks([write(edge) for edge in grid.edges.tolist()], z),
         ]
     lines = [
         "SELECT cell, COUNT(*) AS count",
@@ -411,15 +433,15 @@ def query(grid: TallyGrid, column: str) -> str:
     return "\n".join(lines)
 
 
-def _blocks(edges: NDArray[np.float64], z: str) -> list[str]:
+def _blocks(edges: Sequence[str], z: str) -> list[str]:
     size = max(2, math.isqrt(len(edges)))
     lines = []
     for start in range(0, len(edges), size):
         block = edges[start : start + size]
-        inner = " ".join(f"WHEN {z} < {_literal(e)} THEN {start + i}" for i, e in enumerate(block[:-1]))
+        inner = " ".join(f"WHEN {z} < {e} THEN {start + i}" for i, e in enumerate(block[:-1]))
         last = start + len(block) - 1
         found = f"CASE {inner} ELSE {last} END" if inner else str(last)
-        lines.append(f"      WHEN {z} < {_literal(block[-1])} THEN {found}")
+        lines.append(f"      WHEN {z} < {block[-1]} THEN {found}")
     return [*lines, f"      ELSE {len(edges)}"]
 
 
@@ -427,6 +449,21 @@ def _literal(value: float) -> str:
     """Return a number as an approximate literal, which is read back to the same double."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
+
+
+def _moment(days: float) -> str:
+    """Return the first microsecond that is not before so many days since 1970-01-01, as a literal.
+
+    A time is before it if and only if its days, as `days_of` has them, are less.
+    """
+    if not _FIRST <= days < _LAST + 1:
+        raise UsageError(
+            "--sql: the cells reach beyond the years 1 to 9999, which dates in SQL do not; tally the files"
+        )
+    whole = math.floor(days)
+    near = whole * DAY_US + round((days - whole) * DAY_US) + np.arange(-_NEAR, _NEAR + 1)
+    moment = near[days_of(near.astype("datetime64[us]")) >= days][0].astype("datetime64[us]")
+    return f"TIMESTAMP '{str(moment).replace('T', ' ')}'"
 
 
 def read_counts(path: Path, grid: TallyGrid) -> NDArray[np.int64]:

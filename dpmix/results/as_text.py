@@ -93,8 +93,10 @@ def _table(table: Table) -> list[str]:
             alone[len(rows)] = name
         rows.append(["" if len(name) > max(room, _LEAST) else name, *figures])
     lines = [line.rstrip() for line in aligned(rows, [0, *left])]
+    notes = "; ".join(column.note for column in shown if column.note)
+    below = ["", *textwrap.wrap(f"{notes}.", WIDTH)] if notes else []
     return [
         part
         for place, line in enumerate(lines)
         for part in (*([alone[place]] if place in alone else []), line)
-    ]
+    ] + below

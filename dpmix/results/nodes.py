@@ -122,6 +122,8 @@ class TableColumn:
         Whether a terminal has it to the left, as words.
     optional : bool
         Whether JSON leaves it out of rows without a value, and HDF5 where no row has one.
+    note : str
+        What it is, in a clause that a terminal has below the table where it has the column.
     """
 
     key: str
@@ -135,6 +137,7 @@ class TableColumn:
     if_any: bool = False
     left: bool = False
     optional: bool = False
+    note: str = ""
 
     def cells(self, *, page: bool = False) -> list[str]:
         """Return the values as text, a dash where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.numerics.rounding import permits_verbatim
 from dpmix.numerics.rounding import stated as exact
 from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
@@ -104,6 +105,16 @@ def _data(data: DataSpec) -> str:
     by = "" if data.group is None else f" by {data.group}"
     part = "" if data.part is None else f", a public part of {data.part.of}"
     return f"{', '.join(data.columns or ('all columns',))}{by} of {place}{part}"
+
+
+def permitted(spec: RunSpec) -> list[str]:
+    """Return what is to be said of the deltas that a spec asks for, of as many records as it states."""
+    found = []
+    for section in (spec.mechanism, spec.synthesis):
+        n = getattr(section, "n", None) or (None if spec.data is None else spec.data.n)
+        text = permits_verbatim(getattr(section, "delta", None), n)
+        found += [f"{'note' if n is None else 'warning'}: {text}"] if text else []
+    return found
 
 
 def _privacy(privacy: PrivacySpec) -> str:

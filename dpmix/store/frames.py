@@ -23,12 +23,23 @@ from dpmix.store.atomic import check_output, fsync, reason, replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Frame", "Pieces", "check_frame_output", "dates_of", "needed", "print_csv", "write_pieces"]
+__all__ = [
+    "DAY_US",
+    "Frame",
+    "Pieces",
+    "check_frame_output",
+    "dates_of",
+    "days_of",
+    "needed",
+    "print_csv",
+    "write_pieces",
+]
 
 SUFFIXES = (".csv", ".parquet")
 """How names of files of tables end."""
 
-_DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000
+"""Microseconds of a day."""
 _FIRST, _LAST = -719_162, 2_932_896  # days since 1970-01-01 of the years 1 to 9999
 
 
@@ -123,8 +134,18 @@ def dates_of(days: NDArray[np.float64]) -> NDArray[Any]:
     if (days == np.floor(days)).all():
         return days.astype(np.int64).astype("datetime64[D]")
     whole = np.floor(days)
-    inside = np.rint((days - whole) * _DAY_US).astype(np.int64)
-    return (whole.astype(np.int64) * _DAY_US + inside).astype("datetime64[us]")
+    inside = np.rint((days - whole) * DAY_US).astype(np.int64)
+    return (whole.astype(np.int64) * DAY_US + inside).astype("datetime64[us]")
+
+
+def days_of(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return datetime64 as days since 1970-01-01, to a microsecond; NaN for those that are none."""
+    gone = np.isnat(array)
+    counts = array.astype("datetime64[us]").astype(np.int64)
+    days, rest = np.divmod(counts, DAY_US)
+    found = days + rest / DAY_US
+    found[gone] = np.nan
+    return np.asarray(found, dtype=np.float64)
 
 
 def _cells(column: NDArray[Any] | Sequence[str | None]) -> list[str]:

@@ -23,7 +23,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.multinomial.release_law import KnownRelease
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.rounding import permits_verbatim
 from dpmix.posteriors.hellinger_law import folded, row_of_two
 from dpmix.posteriors.simulated_draws import distances, errors_of, settled, tables_of
 from dpmix.release.sanitized import Release
@@ -502,11 +502,9 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
         found.append("The release comes from simulated data: it protects nobody and describes nobody.")
     elif not is_private(attrs):
         found.append("The release is marked as not private: its noise can be reproduced.")
-    if release.delta is not None and release.delta >= 1.0 / release.n:
-        found.append(
-            f"delta = {figure(release.delta, 3)} is 1/n or more: that much permits publishing somebody's "
-            "record verbatim."
-        )
+    weak = permits_verbatim(release.delta, release.n)
+    if weak:
+        found.append(f"{weak}.")
     words = release.mechanism.unproved
     if words is not None and expect(release.mechanism, PosteriorLaw).certificate is None:
         found.append(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpmix.mechanisms.laws.every import Law
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.rounding import permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.chains_account import Acceptance
@@ -251,12 +251,9 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
         texts.append("The release comes from simulated data: it protects nobody and describes nobody.")
     elif not is_private(chains.attrs):
         texts.append("The release is marked as not private: its noise can be reproduced.")
-    delta, n = float(chains.attrs.get("delta", 0.0)), chains.n
-    if n and delta >= 1.0 / n:
-        texts.append(
-            f"delta = {figure(delta, 3)} is 1/n or more: that much permits publishing somebody's record "
-            "verbatim."
-        )
+    weak = permits_verbatim(float(chains.attrs.get("delta", 0.0)), chains.n)
+    if weak:
+        texts.append(f"{weak}.")
     if str(chains.attrs.get("variance_ratio", "1")) != "1":  # of other releases it was 1
         texts.append(
             "These chains were run by an earlier version, whose posterior given synthetic records was that "

@@ -10,7 +10,7 @@ from typing import Any
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics.rounding import figure
 from dpmix.release.column_units import Unit, labelled, unit_of
-from dpmix.release.sanitized import replacing_in_words
+from dpmix.release.sanitized import done_in_words, replacing_in_words
 
 # What a release guarantees, in words
 
@@ -57,13 +57,14 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
     ----------
     attrs : mapping
         `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`; `adjacency`, the
-        replacement of one record where it is missing, as in chains of earlier versions.
+        replacement of one record where it is missing, as in chains of earlier versions; `dates`, where
+        columns are.
     mechanism : Law
         The release's mechanism.
     n : int
         Number of records.
     """
-    done = mechanism.done(n)
+    done = done_in_words(mechanism, n, dates=bool(attrs.get("dates")))
     if not mechanism.guarantees:
         return done
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))

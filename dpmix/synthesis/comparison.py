@@ -41,9 +41,10 @@ __all__ = [
 
 _JOINT_LEGEND = (
     "pairs: correlation of two columns of numbers, Cramer's V of two of labels, correlation ratio of one of "
-    "each; pMSE ratio: how well a logistic regression tells synthetic from confidential records, 1 where "
-    "they are as if drawn from these; below it, what trees trained on real records or on those of a kind "
-    "predict of other confidential records, by R^2 of numbers and the share that is right of labels"
+    "each, 0 where a column is constant; pMSE ratio: how well a logistic regression tells synthetic from "
+    "confidential records, 1 where they are as if drawn from these; below it, what trees trained on real "
+    "records or on those of a kind predict of other confidential records, by R^2 of numbers and the share "
+    "that is right of labels"
 )
 _MEASURES = {"correlation": "r", "cramers_v": "V", "correlation_ratio": "eta"}
 _PAIRS = 10  # of a page's table

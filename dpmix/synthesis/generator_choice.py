@@ -14,7 +14,7 @@ from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMecha
 from dpmix.mechanisms.smoothed_histogram.curator import weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.exact import digits, expm1, round_up
-from dpmix.release.columns import Cells, Column, Grid
+from dpmix.release.columns import Cells, Column, Grid, bounds_in_words
 from dpmix.release.possible import possible_of
 from dpmix.spec import RunSpec
 from dpmix.spec.synthesis_section import (
@@ -363,10 +363,11 @@ def _check_within(key: str, pair: tuple[float, float] | None, column: Column) ->
         return
     low, high = column.bounds
     if not (low <= pair[0] and pair[1] <= high):
-        raise SpecError(
-            f"synthesis.{key}: [{pair[0]:g}, {pair[1]:g}] of {column.name} must lie within its bounds "
-            f"[{low:g}, {high:g}]"
+        given, bounds = (
+            ", ".join(bounds_in_words({"domain": ends, "date": column.date}))
+            for ends in (pair, column.bounds)
         )
+        raise SpecError(f"synthesis.{key}: [{given}] of {column.name} must lie within its bounds [{bounds}]")
 
 
 def _ends(base: Any) -> tuple[float, float] | None:

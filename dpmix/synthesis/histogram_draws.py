@@ -21,6 +21,7 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, integers
 from dpmix.privacy.noise import WholeNoise
 from dpmix.release.columns import Cells, Ints
+from dpmix.spec.capabilities import counted
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
 
@@ -112,7 +113,7 @@ class PerturbedSynthesis(_Histogram):
     def in_words(self) -> str:
         """Say what is drawn."""
         return (
-            f"{self.records} draws from a histogram of {self.cells.count} bins whose counts carry "
+            f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins whose counts carry "
             f"{WORDS[self.noise.noise]} noise of scale {self.noise.s:.6g}"
         )
 
@@ -201,8 +202,8 @@ class SmoothedSynthesis(_Histogram):
             "" if self.noise is None else f" whose counts carry Gaussian noise of scale {self.noise.s:.6g}"
         )
         return (
-            f"{self.records} draws from a histogram of {self.cells.count} bins{counts}, smoothed with weight "
-            f"{self.weight:.6g}"
+            f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins{counts}, smoothed "
+            f"with weight {self.weight:.6g}"
         )
 
     def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:

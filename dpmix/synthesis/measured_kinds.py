@@ -12,6 +12,8 @@ import numpy as np
 from scipy.fft import dct, idct
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.release.sanitized import cautions_of
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,
@@ -166,8 +168,11 @@ def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Fi
             reason = " ".join(str(error).split()).removeprefix("synthesis.")
             refused.append(Refusal(name, str(rival.kind), reason))
     drowned = _drowned(own)
-    notes = () if drowned is None else (f"{section.kind}: {drowned}",)
-    return Field(tuple(generators), tuple(refused), notes)
+    notes = [] if drowned is None else [f"{section.kind}: {drowned}"]
+    for name, made in generators:
+        found = cautions_of(law_of(made.describe()), made.n, made.guarantee.delta)
+        notes += [f"{name}: {text}" for text in found]
+    return Field(tuple(generators), tuple(refused), tuple(notes))
 
 
 def _drowned(generator: Generator) -> str | None:

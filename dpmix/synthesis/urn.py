@@ -32,6 +32,7 @@ from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import Source
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.possible import Possible, holds
+from dpmix.spec.capabilities import counted
 from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds, HistogramBase
 from dpmix.synthesis.generator import Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
@@ -140,7 +141,7 @@ class PitmanYorRecords(Generator):
             else f"Pitman-Yor process of discount {float(self.discount):g}, "
             f"concentration {float(self.concentration):g}"
         )
-        return f"{self.records} draws from the posterior predictive of a {process}"
+        return f"{counted(self.records, 'draw')} from the posterior predictive of a {process}"
 
     def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
@@ -318,7 +319,7 @@ class DirichletMultinomial(Generator):
     def in_words(self) -> str:
         """Say what is drawn."""
         return (
-            f"{self.records} draws from the posterior predictive of a Dirichlet-multinomial over "
+            f"{counted(self.records, 'draw')} from the posterior predictive of a Dirichlet-multinomial over "
             f"{self.cells.count} cells, prior count {float(self.concentration):.6g} each"
         )
 

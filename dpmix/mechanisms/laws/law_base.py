@@ -410,6 +410,18 @@ class Law(Capabilities):
         """
         return None
 
+    def republishes(self, n: int, delta: float | None) -> str:
+        """Say which of n records, or parts of them, are published as they are; empty where none are.
+
+        Parameters
+        ----------
+        n : int
+            Number of confidential records.
+        delta : float or None
+            Of the guarantee.
+        """
+        return ""
+
     def warning(self, values: Floats, n: int) -> str | None:
         """Say what is legal and yet suspect in released values of n records; None where nothing is."""
         return None
@@ -665,11 +677,6 @@ def of_scale(scale: Sequence[float]) -> str:
 def whole_where_all_are(values: Floats) -> Floats | Ints:
     """Return numbers as integers where all of them are whole."""
     return values.astype(np.int64) if (values == np.floor(values)).all() else values
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 draw" or "2 draws"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:

@@ -23,10 +23,10 @@ from dpmix.mechanisms.laws.law_base import (
     OnePair,
     Says,
     Whole,
-    counted,
     is_number,
 )
 from dpmix.numerics.equal_cells import equal_edges
+from dpmix.spec.capabilities import counted
 
 __all__ = ["HistogramLaw", "Statistic", "SumsOfGroups", "far_beyond"]
 

@@ -24,8 +24,10 @@ from dpmix.mechanisms.laws.law_base import (
     is_number,
     of_scale,
 )
-from dpmix.spec.capabilities import Synthetic
+from dpmix.numerics.rounding import figure
+from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
+from dpmix.spec.days import day_text
 
 __all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
 
@@ -220,7 +222,8 @@ class SyntheticLaw(Law):
             )
             column = values[:, i]
             bad = (column < low) | (column > high)
-            what = f"lies outside [{low:g}, {high:g}]"
+            ends = (day_text(end) if part.date else f"{end:.12g}" for end in (low, high))
+            what = f"lies outside [{', '.join(ends)}]"
             if names is not None:
                 bad |= column != np.floor(column)
                 what = "is no code of its labels"
@@ -231,8 +234,31 @@ class SyntheticLaw(Law):
 
     def done(self, n: int) -> str:
         """Say what was drawn from n records."""
-        records = "Synthetic records" if self.records is None else f"{self.records} synthetic records"
-        return f"{records} were drawn{self._from(n)}, and released for all of them together."
+        records = "Synthetic records" if self.records is None else counted(self.records, "synthetic record")
+        verb = "was" if self.records == 1 else "were"
+        return f"{records} {verb} drawn{self._from(n)}, and released for all of them together."
+
+    def republishes(self, n: int, delta: float | None) -> str:
+        """Say with what probability an urn gives a record as it is, and which labels; see `Law`."""
+        if self.origin is not None:
+            return self.origin.republishes(n, delta).replace("this mechanism", "the mechanism behind the fit")
+        if self.generator != "pitman_yor":
+            return ""
+        text = "this mechanism republishes records verbatim"
+        if delta is not None and self.records is not None:
+            at_most = "" if self.discount == 0 else "up to "
+            text += (
+                f": one that nobody shares is released with probability {at_most}{figure(delta, 3)} "
+                f"(records/n = {self.records / n:.3g}), whatever epsilon is"
+            )
+        free = ", ".join(
+            part.name for part in self.columns if part.domain is None and part.categories is None
+        )
+        return (
+            f"{text}; labels of {free}, of which nothing is public, are published as they are"
+            if free
+            else text
+        )
 
     def _from(self, n: int) -> str:
         stated = None if self.concentration is None else f"{float(self.concentration):.4g}"

@@ -16,7 +16,6 @@ from dpmix.mechanisms.laws.law_base import (
     OneScale,
     Pictured,
     Says,
-    counted,
     first,
     moments_of_cells,
     of_scale,
@@ -24,6 +23,7 @@ from dpmix.mechanisms.laws.law_base import (
 )
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "PerturbedHistogramLaw"]
 

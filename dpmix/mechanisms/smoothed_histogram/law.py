@@ -18,12 +18,12 @@ from dpmix.mechanisms.laws.law_base import (
     Says,
     Scales,
     Whole,
-    counted,
     first,
     moments_of_records,
 )
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "SmoothedHistogramLaw"]
 
@@ -92,8 +92,9 @@ class SmoothedHistogramLaw(HistogramLaw):
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""
-        drawn = f"{self.draws} draws from the histogram of {n} records"
-        mixed = f"mixed with the uniform density (weight {self.weight:.4g}), were released for all of them"
+        drawn = f"{counted(self.draws, 'draw')} from the histogram of {n} records"
+        verb = "was" if self.draws == 1 else "were"
+        mixed = f"mixed with the uniform density (weight {self.weight:.4g}), {verb} released for all of them"
         if self.groups is None:
             return f"{drawn} over {self.bins} bins, {mixed} together."
         column, names = next(iter(self.groups.items()))

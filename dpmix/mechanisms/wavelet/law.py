@@ -21,7 +21,6 @@ from dpmix.mechanisms.laws.law_base import (
     OneScale,
     Says,
     Whole,
-    counted,
     moments_of_cells,
     moments_of_records,
     of_scale,
@@ -29,6 +28,7 @@ from dpmix.mechanisms.laws.law_base import (
 from dpmix.mechanisms.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "WaveletLaw"]
 

@@ -565,3 +565,37 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert "not installed" in refused([path], scheduler="tcp://127.0.0.1:1", error=UsageError)
     assert list(tally_parts.count([], tally_parts.TallyGrid(np.zeros(1), 0, 1.0))) == []
+
+
+DATES = {"kind": "laplace", "scale": 30.0, "domain": ["2020-01-01", "2020-12-31"]}
+
+
+def test_dates_are_tallied_as_export_writes_them(tmp_path: Path) -> None:
+    """CSV, Parquet and SQL of dates, on edges of cells too, as the release file; numbers are refused."""
+    pytest.importorskip("pyarrow")
+    law = law_of({"kind": "laplace", "scale": [30.0], "domain": [[18262.0, 18627.0]]})
+    edges, _ = wide_grid(law, "auto")
+    near = (np.floor(edges * 86_400e6)[:, None] + np.arange(-2, 3)).ravel()
+    days = np.concatenate([near // 86_400e6 + near % 86_400e6 / 86_400e6, [18300.0, -5.0, 40_000.25]])
+    made = Release(days[:, None], ("when",), law, 12.2, 0.0, None, len(days), dates=("when",))
+    write_release(tmp_path / "d.h5", made)
+    wanted = dpmix.tally([tmp_path / "d.h5"], quiet=True)
+    spec = {"release": {"column": "when"}, "mechanism": DATES}
+    for name in ("d.csv", "d.parquet"):
+        dpmix.export(tmp_path / "d.h5", tmp_path / name)
+        found = dpmix.tally([tmp_path / name], spec, quiet=True)
+        assert found.tally is not None and wanted.tally is not None
+        assert found.tally.counts.tolist() == wanted.tally.counts.tolist()
+        assert found.dates == ("when",)
+    query = tally_sql(spec)
+    assert "TIMESTAMP '2020-01-01 00:00:00" in query and "e0" not in query
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as database:
+        database.execute(f"CREATE VIEW release AS SELECT * FROM '{tmp_path / 'd.csv'}'")
+        counts = dict(database.execute(query).fetchall())
+    assert [counts.get(cell, 0) for cell in range(len(edges) + 1)] == wanted.tally.counts.tolist()
+    (tmp_path / "n.csv").write_text("when\n18300.5\n")
+    assert "no date such as 2024-02-29" in refused([tmp_path / "n.csv"], spec, quiet=True)
+    far = {"release": {"column": "when"}, "mechanism": DATES | {"domain": ["0002-01-01", "9999-12-31"]}}
+    with pytest.raises(UsageError, match="beyond the years 1 to 9999"):
+        tally_sql(far)

@@ -179,7 +179,7 @@ def test_a_release_that_says_nothing(distance, bias, warned):
         ({"kind": "none", "private": 0}, "No noise was added"),
         ({"private": 0, "simulated": 1}, "simulated data"),
         ({"private": 0}, "marked as not private"),
-        ({"delta": 0.01}, "delta = 0.01 is 1/n or more"),
+        ({"delta": 0.01}, "delta = 0.01 is not below 1/n"),
         ({"delta": 0.009}, None),
         ({"variance_ratio": "1.01"}, "run by an earlier version, whose posterior given synthetic records"),
         ({"variance_ratio": "1"}, None),
