@@ -36,6 +36,7 @@ __all__ = [
     "Words",
     "by_name",
     "figure",
+    "notes_of",
     "percent",
     "place_in",
     "warnings_section",
@@ -122,6 +123,8 @@ class TableColumn:
         Whether a terminal has it to the left, as words.
     optional : bool
         Whether JSON leaves it out of rows without a value, and HDF5 where no row has one.
+    note : str
+        What it is, in a sentence that stands below the table wherever the column is shown.
     """
 
     key: str
@@ -135,6 +138,7 @@ class TableColumn:
     if_any: bool = False
     left: bool = False
     optional: bool = False
+    note: str = ""
 
     def cells(self, *, page: bool = False) -> list[str]:
         """Return the values as text, a dash where there is none."""
@@ -194,6 +198,11 @@ class Table:
         columns = [replace(c, values=chosen(c.values), bad=chosen(c.bad)) for c in self.columns]
         shown = None if self.shown is None else chosen(self.shown)
         return replace(self, rows=chosen(self.rows), columns=columns, coordinate=None, shown=shown)
+
+
+def notes_of(shown: Sequence[TableColumn]) -> str:
+    """Return what is said below a table of the columns that it shows; empty for nothing."""
+    return " ".join(column.note for column in shown if column.note)
 
 
 class Words(NamedTuple):
