@@ -30,12 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["Advice", "DOUBTFUL", "Row", "draw", "judged", "needed_of", "write"]
 
 DOUBTFUL = 0.5  # contraction below which the prior speaks
-_MOST_COLUMNS = 5  # of quantities, in a terminal
+_MOST_COLUMNS, _KEPT = 5, 2  # of quantities, in a terminal; in a narrow one
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
+_IN_UNITS = ("mean", "median", "quantile")  # quantities that are in the unit of the column
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PANELS = 4  # at most
-_MOST_SAID = 6  # bests in a caption
-Key = tuple[float, int]
+_MOST_SAID = 6  # epsilons and numbers of records in a caption
+Key = tuple[float, int, str]
+
+# What stands below the table
+_TRUST = "Trust: local where each record is released by itself, global where a curator is trusted with all."
+_BAND = "Band: integral of the density's bands."
+_CONTRACTION = "Contraction: the least of a row's quantities."
+_BEST = "Best: within its trust model."
 
 # Rows, and the advice that they make
 
@@ -47,6 +54,8 @@ class Row:
     Parameters
     ----------
     mechanism : str
+    trust : str
+        ``"local"``: each record is released by itself; ``"global"``: by a curator trusted with all of them.
     epsilon, delta : float
     n : int
     sd : mapping of str to float
@@ -56,13 +65,14 @@ class Row:
     contraction : mapping of str to float or None
         1 - (IQR of the posterior / IQR of the prior)^2; None where that is not known.
     best : bool
-        Whether no other mechanism does better at this epsilon and n.
+        Whether no other mechanism of its trust model does better at this epsilon and n.
     needed : mapping, optional
         The epsilon at this n, and the n at this epsilon, that the wanted precision takes; None where it is
         out of reach of what was looked at. Without a target there is none.
     """
 
     mechanism: str
+    trust: str
     epsilon: float
     delta: float
     n: int
@@ -86,6 +96,7 @@ class Row:
         """Return the row for JSON."""
         found: dict[str, Any] = {
             "mechanism": self.mechanism,
+            "trust": self.trust,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "n": self.n,
@@ -113,7 +124,7 @@ class Advice(Tabulated):
     quantity : str
         What `draw` shows against epsilon.
     unit : str
-        Of the standard deviations; empty where none is stated.
+        Of the column, and so of standard deviations of its mean and quantiles; empty where none is stated.
     left_out : str
         Which mechanisms are not compared, and how to ask for them; empty where that needs no word.
     """
@@ -142,8 +153,26 @@ class Advice(Tabulated):
 
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
-        """What it is, and what it is judged by."""
-        return "Advice", [f"Expected standard deviations for {self.population}; no record was read."]
+        """What it is, what it is judged by, and what is best."""
+        return "Advice", [*self._said(), *[_finding(self)] * bool(self.rows)]
+
+    def unit_of(self, quantity: str) -> str:
+        """Return the unit of a quantity's standard deviation; empty for none, and where it is not stated."""
+        return self.unit if quantity.partition("[")[0] in _IN_UNITS else ""
+
+    def with_unit(self, quantity: str, sd: float, form: str = ".4g") -> str:
+        """Write a standard deviation with its unit."""
+        return f"{figure(sd, form)} {self.unit_of(quantity)}".rstrip()
+
+    def _said(self) -> list[str]:
+        """Say what is expected, in which unit, and what is wanted."""
+        synthetic = bool(self.rows) and not any(row.contraction for row in self.rows)  # have no posterior
+        what = "root mean square errors" if synthetic else "posterior standard deviations"
+        unit = next((self.unit for row in self.rows for name in row.sd if self.unit_of(name)), "")
+        what += f" in {unit}" if unit else ""
+        wanted = ", ".join(f"{name} to {self.with_unit(name, sd)}" for name, sd in self.target.items())
+        head = f"Expected {what} for {self.population}; no record was read."
+        return [head] + ([f"Wanted: {wanted}."] if wanted else [])
 
     def to_text(self) -> str:
         """Return the table for a terminal."""
@@ -153,7 +182,17 @@ class Advice(Tabulated):
     def tree(self) -> Tree:
         """What text and pages show."""
         shown = _shown(self.rows, self.target)
+        both = len({row.trust for row in self.rows}) > 1
+        kept = [*(name for name in shown if name in self.target), *shown][:_KEPT]
         columns = [
+            TableColumn(
+                "trust",
+                [row.trust for row in self.rows],
+                "trust",
+                str,
+                left=True,
+                note=_TRUST if both else "",
+            ),
             TableColumn("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
             TableColumn("n", [row.n for row in self.rows], "n", ",d"),
             *(
@@ -162,14 +201,14 @@ class Advice(Tabulated):
                     [row.expected(name) for row in self.rows],
                     name,
                     ".3g",
-                    spare=place > 1,
-                    note="band is the integral of the density's bands" if name == BAND else "",
+                    spare=name not in kept,
+                    note=_BAND if name == BAND else "",
                 )
-                for place, name in enumerate(shown)
+                for name in shown
             ),
         ]
         if any(row.needed is not None for row in self.rows):
-            for key, label, form in (("epsilon", "needs epsilon", ".3g"), ("n", "or n", _two_digits)):
+            for key, label, form in (("n", "needs n", _two_digits), ("epsilon", "or epsilon", ".3g")):
                 values = [None if row.needed is None else row.needed[key] for row in self.rows]
                 columns.append(TableColumn(f"needed_{key}", values, label, form))
         least = [row.least for row in self.rows]
@@ -183,29 +222,26 @@ class Advice(Tabulated):
                 bad=low,
                 spare=True,
                 if_any=True,
-                note="contraction is the least of a row's quantities",
+                note=_CONTRACTION if any(value is not None for value in least) else "",
             ),
-            TableColumn("best", ["best" if row.best else "" for row in self.rows], " ", str),
+            TableColumn(
+                "best",
+                ["best" if row.best else "" for row in self.rows],
+                " ",
+                str,
+                left=True,
+                note=_BEST if both else "",
+            ),
         ]
-        names = [row.mechanism for row in self.rows]
-        tried = all(not row.contraction for row in self.rows)  # synthetic records have no posterior
-        what = "root mean square errors" if tried else "posterior standard deviations"
-        head = f"Expected {what} for {self.population}; no record was read."
-        unit = f" {self.unit}" if self.unit else ""
-        wanted = ", ".join(
-            f"{name} to {figure(sd)}{'' if name == BAND else unit}" for name, sd in self.target.items()
-        )
-        brief = [head] + ([f"Standard deviations are in {self.unit}."] if self.unit else [])
-        brief += [f"Wanted: {wanted}."] if wanted else []
+        table = Table("mechanism", [row.mechanism for row in self.rows], columns)
+        said, left_out = self._said(), [self.left_out] * bool(self.left_out)
         section = ResultSection(
             "advice",
             self.to_json(),
             "What each release would tell",
-            brief=brief,
-            text=[
-                [Table("mechanism", names, columns)],
-                [self.left_out] * bool(self.left_out),
-            ],
+            brief=said,
+            text=[[table], left_out],
+            page=[*said, table, *left_out],
         )
         return Tree(
             "Advice",
@@ -243,7 +279,9 @@ def _two_digits(n: int) -> str:
 
 
 def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
-    """Return the rows with the best mechanism at each epsilon and n marked.
+    """Return the rows with the best mechanism of each trust model at each epsilon and n marked.
+
+    Who is not trusted with all records has no use for a global release that is better.
 
     Best is the least geometric mean of the standard deviations and the band; with a target the least of the
     largest ratio to what is wanted.
@@ -257,9 +295,9 @@ def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
 
     least: dict[Key, float] = {}
     for row in rows:
-        at = (row.epsilon, row.n)
+        at = (row.epsilon, row.n, row.trust)
         least[at] = min(loss(row), least.get(at, math.inf))
-    return [replace(row, best=loss(row) <= least[row.epsilon, row.n]) for row in rows]
+    return [replace(row, best=loss(row) <= least[row.epsilon, row.n, row.trust]) for row in rows]
 
 
 def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
@@ -320,13 +358,16 @@ def _reached(places: Sequence[float], values: Sequence[float], wanted: float, fa
 
 
 def draw(advice: Advice) -> Figure:
-    """Return the figure: logarithmic axes, a line a mechanism, a dashed line at what is wanted."""
+    """Return the figure: logarithmic axes, a line a mechanism, a dashed line at what is wanted.
+
+    Points of global releases are hollow.
+    """
     from dpmix.store.html import COLOURS, INK, STYLES, drawings  # late: matplotlib takes its time
 
     sizes = sorted({row.n for row in advice.rows})
     if len(sizes) > _PANELS:
         sizes = [sizes[round(i * (len(sizes) - 1) / (_PANELS - 1))] for i in range(_PANELS)]
-    kinds = list(dict.fromkeys(row.mechanism for row in advice.rows))
+    kinds = list(dict.fromkeys((row.mechanism, row.trust) for row in advice.rows))
     name = advice.quantity
     values = [row.expected(name) for row in advice.rows if row.n in sizes]
     wanted = advice.target.get(name)
@@ -335,7 +376,7 @@ def draw(advice: Advice) -> Figure:
         handles = []
         for axes, n in zip(panels, sizes, strict=True):
             lines = []
-            for place, kind in enumerate(kinds):
+            for place, (kind, trust) in enumerate(kinds):
                 own = sorted(
                     (row for row in advice.rows if row.mechanism == kind and row.n == n),
                     key=lambda row: row.epsilon,
@@ -347,8 +388,9 @@ def draw(advice: Advice) -> Figure:
                     ls=STYLES[place // len(COLOURS) % len(STYLES)],
                     marker=_MARKS[place % len(_MARKS)],
                     markersize=4.5,
+                    markerfacecolor=None if trust == "local" else "white",
                     lw=1.4,
-                    label=kind,
+                    label=f"{kind} ({trust})",
                 )
                 lines.append(line)
             if wanted is not None:
@@ -372,7 +414,11 @@ def draw(advice: Advice) -> Figure:
             if axes is not panels[0]:
                 axes.tick_params(labelleft=False)
             handles = lines
-        what = "width of the bands" if name == BAND else labelled(f"posterior sd of {name}", advice.unit)
+        what = (
+            "width of the bands"
+            if name == BAND
+            else labelled(f"posterior sd of {name}", advice.unit_of(name))
+        )
         panels[0].set_ylabel(what)
         figure.legend(handles=handles, loc="outside upper left", ncols=min(3, len(kinds)), handlelength=2.4)
     return figure
@@ -400,10 +446,15 @@ def write(advice: Advice, path: Path, *, force: bool) -> None:
 
 
 def _finding(advice: Advice) -> str:
-    """Say which mechanism tells most, for each epsilon and number of records that is drawn."""
-    least = [row for row in advice.rows if row.best]
+    """Say which mechanism of each trust model tells most, for each epsilon and number of records."""
+    least: dict[tuple[float, int], list[str]] = {}
+    for row in advice.rows:
+        if row.best:
+            sd = advice.with_unit(advice.quantity, row.expected(advice.quantity), ".3g")
+            least.setdefault((row.epsilon, row.n), []).append(
+                f"{row.mechanism} of {row.trust} releases, {advice.quantity} to {sd}"
+            )
     return " ".join(
-        f"Least at epsilon = {row.epsilon:g}, n = {row.n:,}: {row.mechanism}, "
-        f"{row.expected(advice.quantity):.3g}{f' {advice.unit}' if advice.unit else ''}."
-        for row in least[:_MOST_SAID]
+        f"Best at epsilon = {epsilon:g}, n = {n:,}: {'; '.join(found)}."
+        for (epsilon, n), found in list(least.items())[:_MOST_SAID]
     )

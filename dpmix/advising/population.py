@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError, UsageError
+from dpmix.spec.days import Day
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec
@@ -29,7 +30,10 @@ __all__ = [
     "cells_of",
     "check_kind",
     "check_target",
+    "density_kinds",
     "epsilons_of",
+    "needs_in_words",
+    "needs_of",
     "population_of",
     "prior_predictive",
     "quantities_of",
@@ -88,6 +92,28 @@ def records_of(given: Sequence[float] | float | None) -> list[int]:
     return sorted({int(value) for value in found})
 
 
+def density_kinds() -> list[str]:
+    """Return the mechanisms whose releases tell the density of a column."""
+    sections = {name: MECHANISMS.section(name) for name in MECHANISMS.names}
+    return [
+        name
+        for name, section in sections.items()
+        if section.protects and section.released in ("records", "histogram")
+    ]
+
+
+def needs_of(kind: str) -> list[str]:
+    """Return what has to be stated of a mechanism beside epsilon, for nothing is assumed of it."""
+    section = MECHANISMS.section(kind)
+    required = [key for key, field in section.model_fields.items() if field.is_required()]
+    return [key for key in required if key != "kind" and key not in section.assumed]
+
+
+def needs_in_words(kind: str) -> str:
+    """Say what has to be stated of a mechanism, and where."""
+    return f"{kind} needs {' and '.join(needs_of(kind))}; state them in the spec's mechanism, of that kind"
+
+
 def check_kind(kind: str, own: str | None) -> None:
     """Check that a mechanism releases the density of a column, with no more to state than the spec does.
 
@@ -102,10 +128,7 @@ def check_kind(kind: str, own: str | None) -> None:
     UsageError
         Where it does not.
     """
-    names = [
-        name for name in MECHANISMS.names if MECHANISMS.section(name).released in ("records", "histogram")
-    ]
-    names = [name for name in names if MECHANISMS.section(name).protects]
+    names = density_kinds()
     if kind not in names:
         guess = did_you_mean(kind, names)
         bare = kind in MECHANISMS and not MECHANISMS.section(kind).protects
@@ -113,14 +136,8 @@ def check_kind(kind: str, own: str | None) -> None:
         raise UsageError(
             f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}"
         )
-    section = MECHANISMS.section(kind)
-    if kind != own and not section.assumed:
-        needs = [key for key, field in section.model_fields.items() if field.is_required() and key != "kind"]
-        if needs:
-            raise UsageError(
-                f"--mechanism: {kind} needs {' and '.join(needs)}; state them in the spec's mechanism, of "
-                "that kind"
-            )
+    if kind != own and needs_of(kind):
+        raise UsageError(f"--mechanism: {needs_in_words(kind)}")
 
 
 def target_of(stated: Mapping[str, float] | None) -> dict[str, float]:
@@ -213,12 +230,13 @@ def population_of(section: Any, pair: tuple[float, float]) -> Population:
     from scipy import stats  # late: what makes no sense is refused without it
 
     lo, hi = pair
+    told: Any = Day if isinstance(lo, Day) else float  # what is a date is told as one
     cdf: Callable[[Floats], Floats]
     if section.kind == "beta":
         name = f"Beta({section.a:g}, {section.b:g}) on [{lo:g}, {hi:g}]"
         cdf = stats.beta(section.a, section.b, loc=lo, scale=hi - lo).cdf
     elif section.kind == "normal":
-        name = f"N({section.mean:g}, {section.sd:g}^2)"
+        name = f"N({told(section.mean):g}, {section.sd:g}^2)"
         cdf = stats.norm(section.mean, section.sd).cdf
     elif section.kind == "lognormal":
         mu, sigma = section.logarithm
@@ -227,7 +245,8 @@ def population_of(section: Any, pair: tuple[float, float]) -> Population:
     else:
         edges, weights = np.array(section.edges), np.array(section.weights)
         steps = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
-        name = f"a public histogram of {len(weights)} pieces on [{edges[0]:g}, {edges[-1]:g}]"
+        ends = f"[{told(edges[0]):g}, {told(edges[-1]):g}]"
+        name = f"a public histogram of {len(weights)} pieces on {ends}"
 
         def cdf(y: Floats) -> Floats:
             return np.asarray(np.interp(y, edges, steps, left=0.0, right=1.0), dtype=np.float64)

@@ -22,7 +22,10 @@ from dpmix.advising.population import (
     by_group,
     check_kind,
     check_target,
+    density_kinds,
     epsilons_of,
+    needs_in_words,
+    needs_of,
     population_of,
     prior_predictive,
     quantities_of,
@@ -40,6 +43,7 @@ from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.release.column_units import unit_of
 from dpmix.run.progress import show_work
 from dpmix.spec import NormalMixture, RunSpec, load_spec
+from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
@@ -64,10 +68,8 @@ def laws_of(
     warnings: list[str],
 ) -> list[tuple[str, float, int, Law, float]]:
     """Return the law of each row, with its delta."""
-    own = None if spec.mechanism is None else spec.mechanism.kind
-    if own is not None and spec.mechanism is not None and not spec.mechanism.protects and kinds is None:
-        own = None  # what is not protected is compared with what would be
-    wanted = kinds if kinds is not None else _offered(spec, own)
+    own = _own_of(spec, kinds)
+    wanted = kinds if kinds is not None else _offered(spec, own)[0]
     for kind in wanted:
         check_kind(kind, own)
         if not knows(law_type(kind)):
@@ -77,6 +79,11 @@ def laws_of(
         if not _by_epsilon(kind):
             raise SpecError(
                 f"mechanism.kind: {kind} is not calibrated by epsilon, which advice goes by; choose another"
+            )
+        if spec.groups is not None and not MECHANISMS.section(kind).grouped:
+            others = [each for each in density_kinds() if MECHANISMS.section(each).grouped]
+            raise UsageError(
+                f"--mechanism: {kind} is not for groups whose sizes are private; use {listed(tuple(others))}"
             )
     found = []
     for kind in dict.fromkeys(wanted):
@@ -93,46 +100,31 @@ def laws_of(
     return found
 
 
-def _offered(spec: RunSpec, own: str | None) -> list[str]:
-    """Return the local mechanisms of one column that need nothing said, and the spec's own."""
-    if spec.groups is not None:
-        return [own] if own is not None else []
-    local = [kind for kind in MECHANISMS.names if _needs_nothing(kind)]
-    return local + ([own] if own is not None and own not in local else [])
+def _own_of(spec: RunSpec, kinds: list[str] | None = None) -> str | None:
+    """Return the spec's own mechanism; what is not protected is compared with what would be."""
+    if spec.mechanism is None or (kinds is None and not spec.mechanism.protects):
+        return None
+    return str(spec.mechanism.kind)
 
 
-def central_left_out(rows: Sequence[Row]) -> str:
-    """Say that mechanisms of another trust model are not compared, and how to ask for them.
+def _offered(spec: RunSpec, own: str | None) -> tuple[list[str], list[str]]:
+    """Return the mechanisms to compare where none are named, and those that would have to be stated.
 
-    Which of the two models holds is policy: a release by a curator who sees all records is the more precise
-    in nearly all rows, and would be the best of them whoever asks for local ones. Empty where one is there,
-    or where rows are of no density of one column.
+    Those of one column that epsilon calibrates, of either trust model, and the spec's own; of groups those
+    that release groups.
     """
-    names = {row.mechanism for row in rows if row.mechanism in MECHANISMS}
-    central = any(MECHANISMS.section(name).trust == "global" for name in names)
-    if central or not any(map(_needs_nothing, names)):
-        return ""
-    known = [
-        name for name in MECHANISMS.names if _by_assumptions(name) and MECHANISMS.section(name).on_domain
+    column = [
+        kind
+        for kind in density_kinds()
+        if MECHANISMS.section(kind).on_domain
+        and (spec.groups is None or MECHANISMS.section(kind).grouped)
+        and _by_epsilon(kind)
+        and knows(law_type(kind))
     ]
-    known = [name for name in known if MECHANISMS.section(name).trust == "global"]
-    return (
-        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: "
-        f"--mechanism {','.join(known)} tells how much."
-    )
-
-
-def _needs_nothing(kind: str) -> bool:
-    """Whether it is local, and calibrated for one column by epsilon and what is assumed."""
-    section = MECHANISMS.section(kind)
-    return section.released == "records" and section.on_domain and section.protects and _by_assumptions(kind)
-
-
-def _by_assumptions(kind: str) -> bool:
-    """Whether a mechanism is calibrated by epsilon and what is assumed, and known to advice."""
-    section = MECHANISMS.section(kind)
-    needed = {key for key, field in section.model_fields.items() if field.is_required()} - {"kind"}
-    return bool(needed <= set(section.assumed) and _by_epsilon(kind) and knows(law_type(kind)))
+    found = [kind for kind in column if not needs_of(kind)]
+    if own is not None and own not in found:
+        found.append(own)
+    return found, [kind for kind in column if kind not in found]
 
 
 def _by_epsilon(kind: str) -> bool:
@@ -197,7 +189,8 @@ def advise(
     n : sequence of int
         1,000, 10,000 and 100,000 where left out.
     mechanism : sequence of str
-        Where left out the local mechanisms for one column, and the spec's own; of other models that alone.
+        Where left out all for one column that epsilon calibrates, local and global, and the spec's own; of
+        other models that alone.
     report : path, optional
         Page (.html) or picture (.svg, .png) to write.
     jobs : int, optional
@@ -226,6 +219,7 @@ def advise(
     if len(more_epsilons) * len(more_records) > _MOST_ROWS:
         raise UsageError(f"--epsilon, --n: more than {_MOST_ROWS:,} rows a mechanism; give fewer")
     warnings: list[str] = []
+    left_out = ""
     if is_statistic(checked.mechanism):
         _own_alone(checked, kinds)
         rows, population = advise_statistic(checked, more_epsilons, more_records)
@@ -236,6 +230,9 @@ def advise(
         rows, population = _of_mixture(
             checked, more_epsilons, more_records, kinds, jobs or os.cpu_count() or 1, quiet, warnings
         )
+        if kinds is None:
+            unstated = _offered(checked, _own_of(checked))[1]
+            left_out = " ".join(f"Not compared: {needs_in_words(kind)}." for kind in unstated)
     known = [*(rows[0].sd if rows else QUANTITIES), *([BAND] if rows and rows[0].band is not None else [])]
     check_target(target, known)
     rows = [row for row in needed_of(rows, target) if row.epsilon in epsilons and row.n in records]
@@ -249,8 +246,7 @@ def advise(
     if min(records) < 100:
         warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
     quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
-    unit, left_out = _unit(checked, quantity), "" if kinds is not None else central_left_out(rows)
-    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, unit, left_out)
+    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, _unit(checked), left_out)
     if target_file is not None:
         from dpmix.advising.advice import write
 
@@ -258,14 +254,10 @@ def advise(
     return found
 
 
-def _unit(spec: RunSpec, quantity: str) -> str:
-    """Return the unit of what is drawn, of one column; empty of shares, and where none is stated."""
+def _unit(spec: RunSpec) -> str:
+    """Return the unit of one column; empty of several, and where none is stated."""
     names = () if spec.data is None else spec.data.columns or ()
-    if (
-        spec.data is None
-        or len(names) != 1
-        or quantity.partition("[")[0] not in ("mean", "median", "quantile")
-    ):
+    if spec.data is None or len(names) != 1:
         return ""
     return "days" if names[0] in spec.data.dates else unit_of(spec.data.unit, names[0])
 
@@ -326,8 +318,8 @@ def _of_mixture(
     with show_work("advising", len(rows), quiet) as tell:
         found = problem.of_rows(rows, jobs, tell)
     made = [
-        Row(kind, epsilon, delta, n, *_by_group(each, groups))
-        for (kind, epsilon, n, _, delta), each in zip(laws, found, strict=True)
+        Row(kind, law.trust, epsilon, delta, n, *_by_group(each, groups))
+        for (kind, epsilon, n, law, delta), each in zip(laws, found, strict=True)
     ]
     finest = _FINEST * (pair[1] - pair[0])
     if any(min(each.sd.values()) < finest for each in found):
@@ -364,7 +356,7 @@ def _pair_of(spec: RunSpec) -> Pair:
             f"data.columns: advice is about one column, and there are {count}; name one with its own bounds, "
             f"and divide epsilon by {count}, as a release of all does"
         )
-    return float(pairs[0][0]), float(pairs[0][1])
+    return pairs[0][0], pairs[0][1]  # of dates a `Day` each, which is told as a date
 
 
 def _model_of(spec: RunSpec) -> MixtureSection:

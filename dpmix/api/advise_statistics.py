@@ -82,6 +82,7 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
             rows.append(
                 Row(
                     section.kind,
+                    law.trust,
                     epsilon,
                     delta,
                     n,

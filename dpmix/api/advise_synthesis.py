@@ -72,7 +72,8 @@ def advise_synthesis(
             asked = section.model_copy(update={"epsilon": epsilon, "n": n})
             generator = generator_of(asked, columns, n)
             sd = _errors(generator, columns, population, n)
-            rows.append(Row(section.kind, epsilon, float(generator.guarantee.delta or 0.0), n, sd, None, {}))
+            spent = generator.guarantee
+            rows.append(Row(section.kind, spent.trust, epsilon, float(spent.delta or 0.0), n, sd, None, {}))
     words = "columns that are independent, numbers uniform and categories as likely as each other"
     return rows, population.name if population is not None else words
 

@@ -35,7 +35,7 @@ def advise(
         typer.Option(
             "--mechanism",
             metavar="LIST",
-            help="Kinds: local ones for one column and the spec's own where left out.",
+            help="Kinds: where left out the spec's own and all of one column that epsilon calibrates.",
             show_default=False,
         ),
     ] = None,

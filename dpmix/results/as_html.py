@@ -18,6 +18,7 @@ from dpmix.results.nodes import (
     Tile,
     Tree,
     Words,
+    notes_of,
 )
 
 __all__ = ["sections", "to_page"]
@@ -163,4 +164,7 @@ def _table(table: Table) -> str:
             kind = ' class="bad"' if column.bad and column.bad[place] else ""
             rows[place] += f"<td{kind}>{escape(cell).replace('+-', '&plusmn;')}</td>"
     body = "".join(f"{row}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
+    notes = notes_of(shown)
+    below = f"<p>{escape(notes)}</p>" if notes else ""
+    whole = f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll">{whole}</div>{below}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
+from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words, notes_of
 
 __all__ = ["WIDTH", "aligned", "to_text"]
 
@@ -93,10 +93,10 @@ def _table(table: Table) -> list[str]:
             alone[len(rows)] = name
         rows.append(["" if len(name) > max(room, _LEAST) else name, *figures])
     lines = [line.rstrip() for line in aligned(rows, [0, *left])]
-    notes = "; ".join(column.note for column in shown if column.note)
-    below = ["", *textwrap.wrap(f"{notes}.", WIDTH)] if notes else []
-    return [
+    found = [
         part
         for place, line in enumerate(lines)
         for part in (*([alone[place]] if place in alone else []), line)
-    ] + below
+    ]
+    notes = textwrap.wrap(notes_of(shown), WIDTH, subsequent_indent="  ")
+    return [*found, "", *notes] if notes else found

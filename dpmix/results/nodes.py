@@ -36,6 +36,7 @@ __all__ = [
     "Words",
     "by_name",
     "figure",
+    "notes_of",
     "percent",
     "place_in",
     "warnings_section",
@@ -123,7 +124,7 @@ class TableColumn:
     optional : bool
         Whether JSON leaves it out of rows without a value, and HDF5 where no row has one.
     note : str
-        What it is, in a clause that a terminal has below the table where it has the column.
+        What it is, in a sentence that stands below the table wherever the column is shown.
     """
 
     key: str
@@ -197,6 +198,11 @@ class Table:
         columns = [replace(c, values=chosen(c.values), bad=chosen(c.bad)) for c in self.columns]
         shown = None if self.shown is None else chosen(self.shown)
         return replace(self, rows=chosen(self.rows), columns=columns, coordinate=None, shown=shown)
+
+
+def notes_of(shown: Sequence[TableColumn]) -> str:
+    """Return what is said below a table of the columns that it shows; empty for nothing."""
+    return " ".join(column.note for column in shown if column.note)
 
 
 class Words(NamedTuple):

@@ -18,10 +18,10 @@ from scipy import integrate, special, stats
 
 import dpmix
 from dpmix.advising import mixtures as informed
-from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of
-from dpmix.advising.population import cells_of, population_of
+from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of, write
+from dpmix.advising.population import QUANTITIES, cells_of, population_of
 from dpmix.advising.statistics import multinomial
-from dpmix.api.advise import central_left_out, laws_of
+from dpmix.api.advise import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.transitions import information_of_outputs
@@ -236,6 +236,7 @@ def test_synthetic_records_are_tried_on_the_population() -> None:
     spec["data"].pop("domain")
     (row,) = dpmix.advise(spec, epsilon=1e5, n=400).rows
     assert_allclose(row.sd["share"], (2 * 0.25 / 400) ** 0.5, rtol=0.35)
+    assert row.trust == "global"
 
 
 class HalvesMechanism(MechanismSection):
@@ -275,7 +276,8 @@ class Halves:
 def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> None:
     spec = load_spec(SPEC | {"mechanism": {"kind": "laplace", "epsilon": 1.0}})
     before = {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])}
-    assert before == {"laplace", "gaussian", "wavelet", "binomial", "square_wave"}
+    local = {"laplace", "gaussian", "wavelet", "binomial", "square_wave"}
+    assert before == local | {"perturbed_histogram"}
     MECHANISMS.add("halves", section=HalvesMechanism, law=HalvesLaw, curator=Halves)
     try:
         found = {row[0]: row[3] for row in laws_of(spec, (0.0, 1.0), [2.0], [1000], None, [])}
@@ -296,7 +298,11 @@ def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> 
 
 
 def rows_of(*values: tuple[str, float, int, float]) -> list[Row]:
-    return [Row(kind, epsilon, 0.0, n, {"median": sd}, None, {}) for kind, epsilon, n, sd in values]
+    return [row_of(*value) for value in values]
+
+
+def row_of(kind: str, epsilon: float, n: int, sd: float, trust: str = "local") -> Row:
+    return Row(kind, trust, epsilon, 0.0, n, {"median": sd}, None, {"median": 0.9})
 
 
 def test_what_is_needed_follows_the_rows() -> None:
@@ -317,17 +323,155 @@ def test_best_is_least_at_each_epsilon_and_n() -> None:
     assert [row.best for row in rows] == [False, True, True]
 
 
-def test_what_is_not_compared_is_said_where_nobody_asked() -> None:
-    """Local mechanisms alone are compared: a central one would be best in nearly all rows."""
-    line = central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("square_wave", 1.0, 1000, 0.5)))
-    assert line.endswith("noise: --mechanism perturbed_histogram tells how much.") and "\n" not in line
-    assert (
-        central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("smoothed_histogram", 1.0, 1000, 0.5))) == ""
+def test_best_is_told_within_each_trust_model() -> None:
+    """Who is not trusted with all records has no use for a global release that is better."""
+    rows = [
+        row_of("laplace", 1.0, 10, 2.0),
+        row_of("wavelet", 1.0, 10, 1.0),
+        row_of("all", 1.0, 10, 0.01, "global"),
+    ]
+    for target in ({}, {"median": 0.1}):
+        assert [row.best for row in judged(rows, target)] == [False, True, True]
+    found = Advice(tuple(judged(rows, {})), "a beta", {}, (), "median", "dollars")
+    said = (
+        "Best at epsilon = 1, n = 10: wavelet of local releases, median to 1 dollars; "
+        "all of global releases, median to 0.01 dollars."
     )
-    for kind in ("noisy_counts", "pitman_yor"):  # a statistic, and synthetic records
-        assert central_left_out(rows_of((kind, 1.0, 1000, 1.0))) == ""
-    rows = tuple(rows_of(("laplace", 1.0, 1000, 1.0)))
-    assert line in Advice(rows, "a beta", {}, (), "median", left_out=line).to_text().replace("\n  ", " ")
+    assert _finding(found) == said
+    assert said in found._repr_html_()
+    text = " ".join(found.to_text().split())
+    assert "laplace local 1 10 2 0.90 wavelet local 1 10 1 0.90 best all global 1 10 0.01 0.90 best" in text
+    assert "global where a curator is trusted with all." in text and "Best: within its trust model." in text
+    alone = Advice(tuple(judged(rows[:2], {})), "a beta", {}, (), "median").to_text()
+    assert "Best:" not in alone and "curator" not in alone  # nothing to tell apart
+    labels = [text.get_text() for text in draw(found).legends[0].get_texts()]
+    assert labels == ["laplace (local)", "wavelet (local)", "all (global)"]
+
+
+def test_needs_are_of_one_mechanism_whatever_the_trust_model() -> None:
+    rows = [
+        row_of(kind, 1.0, n, sd / n**0.5, trust)
+        for kind, trust, sd in (("laplace", "local", 100.0), ("all", "global", 1.0))
+        for n in (100, 10_000)
+    ]
+    found = needed_of(rows, {"median": 0.1})
+    needed: Any = [row.needed["n"] for row in found]  # type: ignore[index]
+    assert_allclose(needed, [1_000_000, 1_000_000, 100, 100], atol=1)
+
+
+LOCAL = ["laplace", "gaussian", "wavelet", "binomial", "square_wave"]
+
+
+@pytest.fixture
+def no_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_rows(self: Any, rows: Any, jobs: int, done: Any) -> list[informed.Found]:
+        sd = dict.fromkeys(QUANTITIES, 0.5)
+        return [informed.Found(sd, 0.25, dict.fromkeys(QUANTITIES, 0.9)) for _ in rows]
+
+    monkeypatch.setattr(informed.MixtureAdvice, "of_rows", of_rows)
+
+
+@pytest.mark.usefixtures("no_sampling")
+def test_all_of_one_column_are_compared_where_nobody_names_some() -> None:
+    found = dpmix.advise(SPEC, epsilon=1.0, n=1_000, quiet=True)
+    assert [(row.mechanism, row.trust) for row in found] == [
+        *((kind, "local") for kind in LOCAL),
+        ("perturbed_histogram", "global"),
+    ]
+    text = found.to_text().replace("\n  ", " ")
+    assert (
+        "Not compared: smoothed_histogram needs bins and draws; state them in the spec's mechanism, of "
+        "that kind." in text
+    )
+    own = SPEC | {"mechanism": {"kind": "smoothed_histogram", "bins": 8, "draws": 125, "epsilon": 1.0}}
+    found = dpmix.advise(own, epsilon=1.0, n=1_000, quiet=True)
+    assert [row.mechanism for row in found] == [*LOCAL, "perturbed_histogram", "smoothed_histogram"]
+    assert found.rows[-1].trust == "global" and "Not compared" not in found.to_text()
+    named = dpmix.advise(SPEC, epsilon=1.0, n=1_000, mechanism="laplace", quiet=True)
+    assert "Not compared" not in named.to_text()
+
+
+@pytest.mark.usefixtures("no_sampling")
+def test_of_groups_those_are_compared_that_release_groups() -> None:
+    data = SPEC["data"] | {"group": "sex", "categories": {"sex": ["f", "m"]}}
+    found = dpmix.advise(SPEC | {"data": data}, epsilon=1.0, n=1_000, quiet=True)
+    assert [row.mechanism for row in found] == ["perturbed_histogram"]
+    assert "Not compared: smoothed_histogram" in found.to_text()
+    with pytest.raises(
+        UsageError, match=r"--mechanism: laplace is not for groups .*; use smoothed_histogram"
+    ):
+        dpmix.advise(SPEC | {"data": data}, epsilon=1.0, n=1_000, mechanism="laplace", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "trust"),
+    [
+        ("noisy_counts", {"levels": [2], "classes": 2}, "global"),
+        ("randomized_response", {"categories": [["a", "b"]]}, "local"),
+    ],
+)
+def test_statistics_and_answers_say_their_trust_model(kind: str, keys: dict[str, Any], trust: str) -> None:
+    data = {"data": {"path": "x.csv", "columns": ["c"], "categories": {"c": ["a", "b"]}}}
+    stated: dict[str, Any] = {"mechanism": {"kind": kind, "epsilon": 1.0} | keys}
+    if kind == "randomized_response":
+        stated = data | {"mechanism": {"kind": kind, "epsilon": 1.0}, "model": {"kind": "multinomial"}}
+    (row,) = dpmix.advise(stated, epsilon=1.0, n=1_000, quiet=True).rows
+    assert row.trust == trust and row.to_json()["trust"] == trust
+
+
+def wide(*, target: dict[str, float], unit: str = "dollars") -> Advice:
+    sd = dict.fromkeys(QUANTITIES, 12_345.0)
+    rows = tuple(
+        Row(kind, trust, 1.0, 0.0, 10**9, sd, 0.5, {"mean": 0.9}, False, {"epsilon": 3.0, "n": 10**9})
+        for kind, trust in (("square_wave", "local"), ("perturbed_histogram", "global"))
+    )
+    return Advice(rows, "a beta", target, (), next(iter(target)), unit)
+
+
+def test_what_stands_below_a_table_is_of_its_columns(tmp_path: Path) -> None:
+    """The band and the contraction give way in a terminal, and so do their words; a page has all."""
+    advice = wide(target={"quantile[0.75]": 500.0})
+    text = advice.to_text()
+    table = text.split("\n\n")[1].splitlines()
+    assert max(map(len, text.splitlines())) <= 96
+    assert "quantile[0.75]" in table[0] and "band" not in table[0] and "contraction" not in table[0]
+    assert "Band:" not in text and "Contraction:" not in text
+    shown = wide(target={"band": 0.1}).to_text()
+    assert "band" in shown.split("\n\n")[1].splitlines()[0]
+    assert "Band: integral of the density's bands." in shown
+    write(advice, tmp_path / "advice.html", force=False)
+    page = (tmp_path / "advice.html").read_text()
+    assert "Band: integral" in page and "Contraction: the least" in page
+    assert "standard deviations in dollars for a beta" in page and "quantile[0.75] to 500 dollars." in page
+
+
+def test_figures_have_the_unit_of_their_column() -> None:
+    advice = wide(target={"median": 500.0, "band": 0.1})
+    text = advice.to_text()
+    assert text.startswith(
+        "Expected posterior standard deviations in dollars for a beta; no record was read."
+    )
+    assert "Wanted: median to 500 dollars, band to 0.1." in text
+    assert "in dollars" in advice._repr_html_()
+    assert draw(wide(target={"band": 0.1})).axes[0].get_ylabel() == "width of the bands"
+    shares = Advice((row_of("a", 1.0, 10, 0.5),), "a beta", {}, (), "median")
+    assert " in " not in shares.to_text().splitlines()[0]
+
+
+@pytest.mark.usefixtures("no_sampling")
+def test_of_dates_it_tells_dates_and_days() -> None:
+    spec = {
+        "data": {"path": "x.csv", "columns": ["when"], "domain": ["2020-01-01", "2024-12-31"]},
+        "advise": {"population": {"kind": "normal", "mean": 18_900, "sd": 400}, "target": {"median": 20}},
+    }
+    found = dpmix.advise(spec, epsilon=1.0, n=1_000, quiet=True)
+    text = found.to_text().replace("\n  ", " ")
+    assert "standard deviations in days for N(2021-09-30, 400^2); no record" in text
+    assert "Wanted: median to 20 days." in text
+    assert "beyond the bounds [2020-01-01, 2024-12-31]" in text
+    pieces = {"kind": "histogram", "edges": [18_300, 18_400, 18_900], "weights": [1, 2]}
+    told = dpmix.advise(spec | {"advise": {"population": pieces}}, epsilon=1.0, n=1_000, quiet=True)
+    assert told.population == "a public histogram of 2 pieces on [2020-02-08, 2021-09-30]"
 
 
 def test_lognormal_populations_are_stated_in_three_ways() -> None:
@@ -406,15 +550,18 @@ def test_a_command_refuses_before_anything_heavy(tmp_path: Path) -> None:
 
 def test_a_notebook_has_it_as_a_table() -> None:
     rows = (
-        Row("laplace", 1.0, 0.0, 1000, {"mean": 0.5, "median": 0.25}, 0.1, {}, best=True),
-        Row("gaussian", 1.0, 1e-6, 1000, {"mean": 0.75, "median": 0.5}, 0.2, {}),
+        Row("laplace", "local", 1.0, 0.0, 1000, {"mean": 0.5, "median": 0.25}, 0.1, {}, best=True),
+        Row("gaussian", "local", 1.0, 1e-6, 1000, {"mean": 0.75, "median": 0.5}, 0.2, {}),
     )
     found = Advice(rows, "<a> beta", {}, (), "median", "dollars")
     frame = found.to_frame()
     assert list(frame.columns["sd[mean]"]) == [0.5, 0.75] and list(frame.columns["n"]) == [1000, 1000]
     shown = found._repr_html_()
     assert "gaussian" in shown and "&lt;a&gt; beta" in shown and "<a>" not in shown
-    assert _finding(found) == "Least at epsilon = 1, n = 1,000: laplace, 0.25 dollars."
+    assert list(frame.columns["trust"]) == ["local", "local"] and '<th scope="col">trust</th>' in shown
+    assert _finding(found) == (
+        "Best at epsilon = 1, n = 1,000: laplace of local releases, median to 0.25 dollars."
+    )
     drawn = draw(found)
     assert drawn.axes[0].get_ylabel() == "posterior sd of median (dollars)"
 
@@ -439,7 +586,7 @@ def test_the_command_prints_the_list_alone(tmp_path: Path, capsys: pytest.Captur
     rows = json.loads(out)
     assert [(row["epsilon"], row["n"]) for row in rows] == [(0.5, 1e3), (0.5, 1e4), (1, 1e3), (1, 1e4)]
     assert set(rows[0]) == {
-        "mechanism", "epsilon", "delta", "n", "sd", "band", "best", "contraction", "needed",
+        "mechanism", "trust", "epsilon", "delta", "n", "sd", "band", "best", "contraction", "needed",
     }  # fmt: skip
     assert set(rows[0]["needed"]) == {"epsilon", "n"}
     assert picture.read_bytes().startswith(b"\x89PNG")
