@@ -211,7 +211,7 @@ def advise(
     """
     checked = load_spec(spec, overrides)
     epsilons, records = epsilons_of(epsilon), records_of(n)
-    target_file = _checked_report(report, force)
+    target_file = checked_report(report, force)
     kinds = [mechanism] if isinstance(mechanism, str) else None if mechanism is None else list(mechanism)
     section = checked.advise
     target = target_of(None if section is None else section.target)
@@ -271,7 +271,14 @@ def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[li
     return epsilons, sorted(set(records))
 
 
-def _checked_report(report: str | os.PathLike[str] | None, force: bool) -> Path | None:
+def checked_report(report: str | os.PathLike[str] | None, force: bool) -> Path | None:
+    """Return the file that a report goes to, None where there is none.
+
+    Raises
+    ------
+    UsageError
+        When its name has another ending than a page's or a picture's, or it is there already.
+    """
     if report is None:
         return None
     path, suffixes = Path(report), (".html", ".htm", ".svg", ".png")

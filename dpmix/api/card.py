@@ -13,7 +13,7 @@ from dpmix.errors import PrivacyError, UsageError
 from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of
 from dpmix.store.atomic import check_output, write_bytes
 
-__all__ = ["card"]
+__all__ = ["card", "planned"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -46,6 +46,18 @@ def card(
     PrivacyError
         When the release guarantees nothing.
     """
+    tree = planned(release, output, force=force)
+    if output is not None:
+        target = Path(output)
+        text = json.dumps(tree, indent=2) + "\n" if _is_croissant(target) else _yaml(tree)
+        write_bytes(target, text.encode(), force=force)
+    return tree
+
+
+def planned(
+    release: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, force: bool = False
+) -> dict[str, Any]:
+    """Return what `card` would write, with the same arguments and errors, and write nothing."""
     path, target = Path(release), None if output is None else Path(output)
     if target is not None:
         if not target.name.lower().endswith(_SUFFIXES):
@@ -56,15 +68,14 @@ def card(
         raise PrivacyError(
             f"{path} guarantees nothing (its noise was seeded, or there is none): there is no card to publish"
         )
-    if target is not None and target.name.lower().endswith(".json"):
+    if target is not None and _is_croissant(target):
         data = path.read_bytes()
-        tree = croissant_of(found, path.name, hashlib.sha256(data).hexdigest(), len(data))
-        write_bytes(target, (json.dumps(tree, indent=2) + "\n").encode(), force=force)
-        return tree
-    tree = card_of(found, path.name)
-    if target is not None:
-        write_bytes(target, _yaml(tree).encode(), force=force)
-    return tree
+        return croissant_of(found, path.name, hashlib.sha256(data).hexdigest(), len(data))
+    return card_of(found, path.name)
+
+
+def _is_croissant(target: Path) -> bool:
+    return target.name.lower().endswith(".json")
 
 
 def _yaml(tree: dict[str, Any]) -> str:

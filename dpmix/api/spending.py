@@ -5,6 +5,7 @@ What is shown of a ledger, to people and to programs, is without its key and fin
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -369,20 +370,26 @@ def set_budget(
     quiet: bool = False,
     *,
     new_ledger: bool = False,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
     """Set or change the budget of a data set; the ledger keeps the one before, too.
+
+    A dry run changes a copy alone, and says what the ledger would say.
 
     Raises
     ------
     DataError, PrivacyError, UsageError
         As `Spending.reserve`; for a part of a table, whose budget is the whole's.
     """
-    with changing(ledger, new_ledger) as book:
+    if dry_run:
+        check_start(ledger, new_ledger)
+    with contextlib.nullcontext(read_ledger(ledger)) if dry_run else changing(ledger, new_ledger) as book:
         dataset = book.name(dataset)
         if dataset != book.whole_of(dataset) or book.account(dataset).budget != budget:
             book.set_budget(dataset, budget, _now())
     if not quiet:
-        print(f"dpmix: ledger {Path(ledger).name}: {book.account(dataset).in_words()}", file=sys.stderr)
+        name = Path(ledger).name + " would say" * dry_run
+        print(f"dpmix: ledger {name}: {book.account(dataset).in_words()}", file=sys.stderr)
     return book.account(dataset).to_json()
 
 

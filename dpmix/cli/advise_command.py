@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmix.cli.options import Debug, Force, Quiet, Set, Spec, Version, check_files, checked_spec, emit, say
+from dpmix.cli.options import (
+    Debug,
+    DryRun,
+    Force,
+    Quiet,
+    Set,
+    Spec,
+    Version,
+    check_files,
+    checked_spec,
+    emit,
+    print_plan,
+    say,
+)
 from dpmix.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +62,7 @@ def advise(
     ] = None,
     set_: Set = None,
     force: Force = False,
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
@@ -61,9 +75,12 @@ def advise(
     check_files([spec], [path for path in (report,) if path is not None], force)
     checked = checked_spec(spec, set_)
     _check(checked, epsilons, sizes, kinds)
-    from dpmix.api.advise import advise as run
+    from dpmix.api import advise as api
 
-    found = run(
+    if dry_run:
+        api.checked_report(report, force)
+        return print_plan(checked, ("data", "mechanism", "model"), "advise", f"write {report or 'nothing'}")
+    found = api.advise(
         checked,
         epsilon=epsilons,
         n=sizes,

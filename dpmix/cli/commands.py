@@ -488,6 +488,7 @@ def validate(
 @app.command()
 def schema(
     of_sweeps: Annotated[bool, typer.Option("--sweep", help="That of specs of dpmix sweep.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
 ) -> None:
@@ -512,6 +513,8 @@ def init(
         ),
     ] = None,
     force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
 ) -> None:
@@ -519,11 +522,14 @@ def init(
     from dpmix.spec.starters import listed, starter, starter_files
 
     if kind is None:
-        if output is not None or force:
-            raise UsageError("KIND: missing; --output and --force go with one (dpmix init lists all)")
+        if output is not None or force or dry_run:
+            raise UsageError(
+                "KIND: missing; --output, --force and --dry-run go with one (dpmix init lists all)"
+            )
         return emit(listed())
     if output is None:
-        return emit(starter(kind).rstrip("\n"))
+        text = starter(kind).rstrip("\n")
+        return emit("would write to standard output" if dry_run else text)
     from dpmix.store.atomic import check_output, write_bytes
 
     if str(output) == "-":
@@ -535,9 +541,11 @@ def init(
         )
     for name in found:
         check_output(output / name, force=force)
+    if dry_run:
+        return emit("\n".join(f"would write {output / name}" for name in found))
     for name, text in found.items():
         write_bytes(output / name, text.encode("utf-8"), force=force)
-        say(f"wrote {output / name}", False)
+        say(f"wrote {output / name}", quiet)
 
 
 add_examples(app)

@@ -33,6 +33,7 @@ def show(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
 ) -> None:
@@ -100,19 +101,24 @@ def card(
         ),
     ],
     force: Force = False,
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
 ) -> None:
     """Curator: write the metadata to publish beside a release; what is policy is left blank, and marked."""
     check_files([release], [output], force)
-    from dpmix.api.card import card as write
+    from dpmix.api import card as api
     from dpmix.release.card_metadata import blanks_of
     from dpmix.run.progress import show_phase
 
     with show_phase("reading the release", quiet):
-        blanks = len(blanks_of(write(release, output, force=force)))
-    say(f"wrote {output}, with {blanks} entries TO BE FILLED IN", quiet)
+        make = api.planned if dry_run else api.card
+        blanks = len(blanks_of(make(release, output, force=force)))
+    written = f"{output}, with {blanks} entries TO BE FILLED IN"
+    if dry_run:
+        return emit(f"would write {written}")
+    say(f"wrote {written}", quiet)
 
 
 # The commands of ``dpmix ledger``: what has been released of each data set, and what may be
@@ -130,6 +136,7 @@ def show_(
         str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
@@ -151,6 +158,7 @@ def budget(
     rho: Annotated[float | None, typer.Option("--rho", help="In place of epsilon and delta.")] = None,
     new_ledger: NewLedger = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data set's account.")] = False,
+    dry_run: DryRun = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages but errors.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -171,6 +179,8 @@ def budget(
 
     stated = section.budget
     limit = Budget(stated.epsilon, stated.delta, stated.rho)
-    account = set_budget(ledger, dataset, limit, quiet, new_ledger=new_ledger)
+    account = set_budget(ledger, dataset, limit, quiet, new_ledger=new_ledger, dry_run=dry_run)
     if as_json:
         emit(json.dumps(account, indent=1, allow_nan=False))
+    elif dry_run:
+        emit(f"would write {ledger}")

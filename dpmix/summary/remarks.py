@@ -277,13 +277,13 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
         # R-hat^2 - 1 is about one over the effective size of a chain, once chains mix at all
         factor = (max(high.values()) ** 2 - 1.0) / (RHAT**2 - 1.0)
         worst = dict(sorted(high.items(), key=lambda item: -item[1]))
-        found.append(f"R-hat is above {RHAT} for {_figures(worst, '.3f')}")
+        found.append(f"R-hat is above {RHAT} for {_figures(worst, '.3f', RHAT)}")
     for what, ess in (("bulk ESS", lambda s: s.ess_bulk), ("tail ESS", lambda s: s.ess_tail)):
         low = _where(parameters, ess, lambda value: value < ESS)
         if low:
             factor = max(factor, ESS / max(min(low.values()), 1.0))
             worst = dict(sorted(low.items(), key=lambda item: item[1]))
-            found.append(f"{what} is below {ESS:.0f} for {_figures(worst, '.0f')}")
+            found.append(f"{what} is below {ESS:.0f} for {_figures(worst, '.0f', ESS)}")
     if not found:
         return []
     text = "; ".join(found)
@@ -322,11 +322,20 @@ def _where(
     return found
 
 
-def _figures(found: Mapping[str, float], form: str) -> str:
-    """List the first few names with their values."""
-    first = [f"{name} ({value:{form}})" for name, value in list(found.items())[:MOST_LISTED]]
+def _figures(found: Mapping[str, float], form: str, limit: float | None = None) -> str:
+    """List the first few names with their values, none of them written as a limit that it is beyond."""
+    first = [f"{name} ({_apart(value, form, limit)})" for name, value in list(found.items())[:MOST_LISTED]]
     more = len(found) - len(first)
     return _listed([*first, f"{more} more"] if more else first)
+
+
+def _apart(value: float, form: str, limit: float | None) -> str:
+    """Write a value with the digits of a form, and as many more as part it from a limit."""
+    text, digits = f"{value:{form}}", 0
+    while limit is not None and float(text) == limit != value:
+        digits += 1
+        text = f"{value:.{int(form[1:-1]) + digits}f}"
+    return text
 
 
 def _listed(names: list[str]) -> str:

@@ -327,15 +327,15 @@ def _turned(weights: Floats, turn: int) -> NDArray[np.float64]:
 _TEXTS = {
     "potential prior-data conflict": (
         "Prior and release both move {names}: where they disagree, what is reported lies between them; see "
-        "whether {keys} say what you believe, before anything else."
+        "whether {keys} {say} what you believe, before anything else."
     ),
     "strong prior or weak likelihood": (
         "The prior moves {names}, the release hardly does: more records or more epsilon would help, or "
         "{keys} that you can defend."
     ),
     "informative prior": (
-        "The prior moves {names}: see whether {keys} say what you believe; with more records or more epsilon "
-        "it would matter less."
+        "The prior moves {names}: see whether {keys} {say} what you believe; with more records or more "
+        "epsilon it would matter less."
     ),
 }
 
@@ -364,7 +364,7 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
             if len(worst) > MOST_LISTED:
                 listed.append(f"{len(worst) - MOST_LISTED} more")
             names = listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
-            parts.append(text.format(names=names, keys=keys))
+            parts.append(text.format(names=names, keys=keys, say="say" if " and " in keys else "says"))
     if not parts:
         return []
     note = f"In brackets the sensitivity to power scaling of the prior, from {SENSITIVE:g} on."

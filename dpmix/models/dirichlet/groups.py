@@ -169,6 +169,10 @@ class GroupedCompositions(Composition):
         if release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw the shares of the groups; alpha and E[x | alpha] are drawn by `dpmix.summary.compositions`."""
+        return {"group_share": rng.dirichlet(np.ones(len(self.sums.names)), draws)}
+
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedCompositionsChain:
         """Return a chain at a start drawn about the release."""
         return GroupedCompositionsChain(self, rng)

@@ -93,10 +93,11 @@ class GroupedRegression(LinearRegression):
         )
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw the parameters of each group from the prior, which is the same for all."""
+        """Draw the parameters of each group from the prior, which is the same for all, and their shares."""
         count = len(self.sums.names)
         one = LinearRegression.prior_draws(self.alone, rng, draws * count)
-        return {name: values.reshape(draws, count, *values.shape[1:]) for name, values in one.items()}
+        of_groups = {name: values.reshape(draws, count, *values.shape[1:]) for name, values in one.items()}
+        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedRegressionChain:
         """Return a chain at a draw of parameters and records from the prior, and sizes about the release."""

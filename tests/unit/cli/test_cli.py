@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import dpmix
 from dpmix import errors
@@ -393,3 +394,69 @@ def test_help_names_every_flag_of_the_interface(capsys: Any) -> None:
         code, out, _ = outcome(capsys, command, "--help")
         assert code == 0
         assert all(flag in out for flag in (*flags, "--debug", "--version"))
+
+
+def _commands(group: Any, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], set[str]]:
+    """Return the options of every command, and of those of groups, by its name."""
+    found = {}
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            found |= _commands(command, (*above, name))
+        else:
+            found[*above, name] = {option for given in command.params for option in given.opts}
+    return found
+
+
+def test_every_command_has_the_flags_that_all_have() -> None:
+    writes = {"--output", "--report", "--new-ledger"}
+    for name, options in _commands(typer.main.get_command(commands.app)).items():
+        assert {"--quiet", "--debug"} <= options, name
+        assert "--set" in options or not {"spec", "chains"} & options, name
+        assert "--dry-run" in options or not writes & options, name
+
+
+def test_a_dry_run_of_a_card_writes_none(spec: Path, capsys: Any) -> None:
+    mechanism = {"kind": "laplace", "scale": [1.0], "requested": {"epsilon": 1.0}}
+    release = Release(np.array([[0.2], [0.4]]), ("x",), mechanism, 1.0, 0.0, None, 2)
+    write_release(spec.parent / "r.h5", release, force=True)
+    for name in ("card.yaml", "card.json"):
+        card = ("card", spec.parent / "r.h5", "-o", spec.parent / name)
+        code, out, err = outcome(capsys, *card, "--dry-run")
+        assert (code, err, (spec.parent / name).exists()) == (0, "", False)
+        assert outcome(capsys, *card)[2] == out.replace("would write", "dpmix: wrote")
+        assert "--force" in refused(capsys, 2, *card, "--dry-run")
+    refused(capsys, 2, "card", spec.parent / "r.h5", "-o", spec.parent / "card.txt", "--dry-run")
+
+
+def test_a_dry_run_of_advice_computes_and_writes_nothing(spec: Path, capsys: Any) -> None:
+    page = spec.parent / "advice.html"
+    code, out, err = outcome(capsys, "advise", spec, "--report", page, "--dry-run")
+    assert (code, err, page.exists()) == (0, "", False)
+    assert out.endswith(f"would advise\nwould write {page}\n")
+    assert outcome(capsys, "advise", spec, "--dry-run")[1].endswith("would write nothing\n")
+    assert ".html" in refused(capsys, 2, "advise", spec, "--report", spec.parent / "a.txt", "--dry-run")
+
+
+def test_a_dry_run_of_a_budget_leaves_the_ledger(tmp_path: Path, capsys: Any) -> None:
+    ledger = tmp_path / "ledger.json"
+    budget = ("ledger", "budget", ledger, "--dataset", "people", "--epsilon")
+    refused(capsys, 4, *budget, "3", "--dry-run")
+    code, out, err = outcome(capsys, *budget, "3", "--new-ledger", "--dry-run")
+    assert (code, out, list(tmp_path.iterdir())) == (0, f"would write {ledger}\n", [])
+    assert outcome(capsys, *budget, "3", "--new-ledger")[2] == err.replace(" would say", "")
+    before = ledger.read_bytes()
+    refused(capsys, 2, *budget, "2", "--new-ledger", "--dry-run")
+    _, out, err = outcome(capsys, *budget, "2", "--dry-run", "--json", "--quiet")
+    assert (json.loads(out)["budget"]["epsilon"], err, ledger.read_bytes()) == (2, "", before)
+    refused(capsys, 2, *budget, "-1", "--dry-run")
+
+
+def test_a_dry_run_of_init_writes_no_file(tmp_path: Path, capsys: Any) -> None:
+    code, out, _ = outcome(capsys, "init", "custom", "-o", tmp_path, "--dry-run")
+    assert (code, list(tmp_path.iterdir())) == (0, [])
+    assert outcome(capsys, "init", "custom", "-o", tmp_path)[2] == out.replace("would write", "dpmix: wrote")
+    assert "--force" in refused(capsys, 2, "init", "custom", "-o", tmp_path, "--dry-run")
+    assert outcome(capsys, "init", "custom", "-o", tmp_path, "--force", "--quiet") == (0, "", "")
+    assert outcome(capsys, "init", "laplace", "--dry-run")[1] == "would write to standard output\n"
+    assert "KIND" in refused(capsys, 2, "init", "--dry-run")
+    refused(capsys, 2, "init", "nothing", "--dry-run")

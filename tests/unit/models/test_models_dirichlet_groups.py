@@ -213,6 +213,13 @@ def test_draws_are_the_same_in_chunks_and_have_their_names() -> None:
     assert model.coords["group"].tolist() == ["A", "B"]
 
 
+def test_shares_of_groups_are_drawn_from_their_prior() -> None:
+    release = grouped_release([[3.0, 0.6], [1.0, 1.0]], [30, 10], 0.05, 2.0, 2)
+    found = model_of(release).prior_draws(np.random.default_rng(4), 4000)
+    assert {name: values.shape for name, values in found.items()} == {"group_share": (4000, 2)}
+    assert stats.kstest(found["group_share"][:, 0], "uniform").pvalue > LEVEL
+
+
 def few_draws() -> list[float]:
     release = grouped_release([[3.0, 0.6], [1.0, 1.0]], [9, 5], 0.05, 2.0, 2)
     chain = model_of(release).make_chain(np.random.default_rng(1))

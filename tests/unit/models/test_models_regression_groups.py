@@ -220,6 +220,13 @@ def test_draws_are_the_same_in_chunks_and_have_their_names() -> None:
     np.testing.assert_array_equal(draws["group_size"].sum(axis=1), 6.0)
 
 
+def test_shares_of_groups_are_drawn_from_their_prior() -> None:
+    model = make(FREE, np.zeros(19), 6, True, 0)
+    found = model.prior_draws(np.random.default_rng(4), 4000)
+    assert found["group_share"].shape == (4000, 2) and "group_size" not in found
+    assert stats.kstest(found["group_share"][:, 0], "uniform").pvalue > 1e-6
+
+
 def few_draws() -> list[float]:
     """Return a few draws, which do not depend on what runs the source."""
     drawn = make(FREE, [3.0, *np.linspace(-2.0, 4.0, 18)], 6, True, 0).make_chain(np.random.default_rng(3))

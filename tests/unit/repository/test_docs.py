@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from dpmix.results.result import Result
+from dpmix.spec.kinds import MECHANISMS
 from tests.helpers.specs import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -35,6 +36,17 @@ def test_files_that_the_recipes_name_are_there():
     named = set(re.findall(r"`([\w/]+\.(?:py|md|toml))`", text)) - {"CHANGELOG.md"}
     missing = {name for name in named if not any((ROOT / top / name).exists() for top in ("", "dpmix"))}
     assert len(named) > 40 and {name for name in missing if "NAME" not in name} == set()
+
+
+def test_every_mechanism_of_a_mixture_is_in_the_table_of_samplers():
+    text = (ROOT / "docs" / "samplers.md").read_text()
+    table = text.partition("## What goes with what")[2].partition("`dpmix validate`")[0]
+    rows = [row.split("|") for row in table.splitlines() if row.startswith("| `")]
+    section = {name: MECHANISMS.section(name) for name in MECHANISMS.names}
+    mixed = {name for name in section if section[name].released in ("records", "histogram")}
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row[1])} >= mixed
+    counted = {name for row in rows if "`counts`" in row[3] for name in re.findall(r"`(\w+)`", row[1])}
+    assert counted == {name for name in mixed if section[name].countable}
 
 
 def cited(text: str) -> list[tuple[str, str]]:

@@ -26,7 +26,14 @@ from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.prior import centred_log_density, log_prior
-from dpmix.summary.sensitivity import SENSITIVE, Index, power_scaling, sensitivity_of, sensitivity_remarks
+from dpmix.summary.sensitivity import (
+    SENSITIVE,
+    Index,
+    Sensitivity,
+    power_scaling,
+    sensitivity_of,
+    sensitivity_remarks,
+)
 from tests.helpers.chains_files import BASE, BETA, NIW, TRUNCATED, a_spec, states_of_mixture, write_chains
 
 with warnings.catch_warnings():
@@ -453,6 +460,19 @@ def test_models_without_a_density_say_so() -> None:
             why in found.no_prior and not found.indices and plain(found.section().data)["parameters"] is None
         )
         assert sensitivity_remarks(found, chains) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("dirichlet", "model.prior says what"), ("mixture", "model.base and model.concentration say what")],
+)
+def test_one_key_says_and_several_say(model: str, words: str) -> None:
+    chains = held({"mean": np.ones(9)}, {"model": model, "mechanism": '{"kind": "none"}'})
+    for of_release in (0.01, 0.9):  # the prior alone, and a conflict
+        (remark,) = sensitivity_remarks(Sensitivity({"mean": Index(0.9, of_release, 0.0)}), chains)
+        assert (words in remark.text) == (of_release > 0.1)
+    (remark,) = sensitivity_remarks(Sensitivity({"mean": Index(0.9, None, 0.0)}), chains)
+    assert words in remark.text
 
 
 def test_files_that_somebody_changed_have_a_reason() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -121,6 +122,14 @@ def test_high_rhat_is_named():
     texts = remarks_of({"sd": series, "mean": series + [[0.0], [0.0], [0.0], [0.5]]})
     assert texts[0].startswith("R-hat is above 1.01 for mean (1.0")
     assert not any("sd" in text for text in texts)
+
+
+def test_figures_are_told_from_the_limit_that_they_are_beyond():
+    plain = describe(np.random.default_rng(6).standard_normal((4, 400)), 0.95)
+    for rhat, ess, said in ((1.0104, 399.6, "1.0104 399.6"), (1.01004, 399.97, "1.01004 399.97")):
+        found = {"a": replace(plain, rhat=rhat, ess_bulk=ess, ess_tail=900.0)}
+        (text,) = [remark.text for remark in convergence_remarks(found, NO_PROPOSALS, chains())]
+        assert all(f"a ({words})" in text for words in said.split())
 
 
 def test_low_ess_is_named():
