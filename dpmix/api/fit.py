@@ -302,6 +302,8 @@ def _with_sampler(
     tally = release.tally
     if tally is not None and not release.mechanism.protects and spec.sampler.width == "auto":
         spec = load_spec(spec, [f"sampler.width={tally.width!r}"])  # which does not follow from the mechanism
+    if tally is not None:  # what is refused of counts is refused as of a tally
+        check_combination(release.kind, spec, grouped=bool(release.groups), tallied=True)
     found, why = with_sampler(
         spec,
         release.kind,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 
-__all__ = ["cannot_be", "no_column", "no_value", "too_many"]
+__all__ = ["cannot_be", "empty_end", "no_column", "no_value", "too_many"]
 
 
 def place(record: int, line: int | None) -> str:
@@ -26,6 +26,12 @@ def no_value(part: object, name: str, record: int, line: int | None, text: str, 
 def cannot_be(part: object, name: str, record: int, line: int | None, why: str) -> DataError:
     """Return the error of a cell that does not hold what its column is of."""
     return DataError(f"{part}: the cell of column {name!r} in {place(record, line)} {why}")
+
+
+def empty_end(part: object, line: int, public: bool) -> DataError:
+    """Return the error of empty lines at the end of one column, which may be missing values or no records."""
+    what = "remove it" if public else "write NA in it if it is a missing value, and remove it only"
+    return DataError(f"{part} ends in an empty line (line {line}); {what} if it is no record")
 
 
 def too_many(path: object, width: int) -> DataError:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
-from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
+from dpmix.data.refusals import cannot_be, empty_end, no_column, no_value, too_many
 from dpmix.errors import DataError
 from dpmix.spec.days import day_of
 from dpmix.spec.limits import MOST_PER_BYTE_OF_TEXT, MOST_RECORDS, MOST_VALUES, ROOM_OF_TEXT
@@ -315,7 +315,7 @@ def _parse_csv(
                 raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
             raise no_column(path, name, header, public=public, sure=_headings(header, reader))
     places = {name: header.index(name) for name in wanted}
-    for record, line, cells in _records(reader):
+    for record, line, cells in _records(path, reader, len(header), public):
         if len(cells) != len(header):
             where = f"record {record} (line {line}) has {len(cells)} cells"
             raise DataError(f"{path}: {where}, but the header has {len(header)}")
@@ -340,8 +340,14 @@ def _headings(header: Sequence[str], reader: Any) -> list[str]:
     ]
 
 
-def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield (record, line, cells); an empty line is a record unless nothing follows it."""
+def _records(path: Part, reader: Any, width: int, public: bool) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield (record, line, cells); an empty line is a record, and at the end of several columns none.
+
+    Raises
+    ------
+    DataError
+        For an empty line at the end of one column: whether it is a record decides the number of records.
+    """
     record, blanks = 0, []
     for cells in reader:
         if not cells:
@@ -353,6 +359,8 @@ def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:
         blanks = []
         record += 1
         yield record, reader.line_num, cells
+    if blanks and width == 1:
+        raise empty_end(path, blanks[0], public)
 
 
 def _is_number(text: str) -> bool:

@@ -18,6 +18,7 @@ arithmetic of an engine decides. Rows that have no finite number, or no output o
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 import math
 import multiprocessing
@@ -211,16 +212,46 @@ def _batches(piece: Piece) -> Iterator[Floats]:
         for batch in file.iter_batches(BATCH, row_groups=groups, columns=[part.column], use_threads=False):
             yield _numbers(batch.column(0), part)
         return
+    yield from _batches_of_csv(part, path)
+
+
+def _batches_of_csv(part: TallyPart, path: Path) -> Iterator[Floats]:
+    """Read a column of text; an empty line is a missing value, and at the end of several columns nothing.
+
+    Raises
+    ------
+    DataError
+        Where a value is missing, or none is a number.
+    """
     arrow, csv = importlib.import_module("pyarrow"), _arrow("csv")
+    problem = DataError(f"{path}: a value of {part.column} is missing, or a line is empty")
     convert = csv.ConvertOptions(
         include_columns=[part.column],
         column_types={part.column: arrow.timestamp("us") if part.dates else arrow.float64()},
         null_values=_EMPTY,
         strings_can_be_null=True,
     )
-    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=_BYTES), convert_options=convert) as text:
+    read, parse = csv.ReadOptions(block_size=_BYTES), csv.ParseOptions(ignore_empty_lines=False)
+    missing = 0  # values after which none came
+    with csv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert) as text:
         for batch in text:
-            yield _numbers(batch.column(0), part)
+            column = batch.column(0)
+            there = len(column) - column.null_count
+            if (there and missing) or column.slice(0, there).null_count:
+                raise problem
+            missing += column.null_count
+            yield _numbers(column.slice(0, there), part)
+    if missing and (len(_names(path, "csv")) == 1 or missing != _empty_at_end(path)):
+        raise problem
+
+
+def _empty_at_end(path: Path) -> int:
+    """Return the number of empty lines that a file of text ends in."""
+    count = 0
+    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as text:
+        for line in text:
+            count = 0 if line.strip(b"\r\n") else count + 1
+    return count
 
 
 def _numbers(column: Any, part: TallyPart) -> Floats:

@@ -114,6 +114,12 @@ class ChainSet:
         return unit_from_text(str(self.attrs.get("unit", "")))
 
     @property
+    def planned(self) -> int:
+        """Chains of the spec, of which a file made with ``--chain-id`` holds one."""
+        stated = (self.spec.get("sampler") or {}).get("chains")
+        return max(stated, len(self.ids)) if isinstance(stated, int) else len(self.ids)
+
+    @property
     def draws(self) -> int:
         """Saved states of each chain."""
         return int(self.acceptance.shape[1])

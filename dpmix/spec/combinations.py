@@ -95,7 +95,7 @@ def combination_problem(
     if spec.sampler.kind == AUTO:
         spec = _with_kind(spec, _stands_for(spec, grouped=grouped, tallied=tallied))
     of = None if mechanism is None else capabilities_of(mechanism)
-    problem = _baseline_problem(mechanism, of, spec)
+    problem = _baseline_problem(mechanism, of, spec, tallied)
     if problem is None and tallied and spec.sampler.latent == "metropolis":
         problem = (
             "sampler.latent",
@@ -205,9 +205,14 @@ def _group_mixture_problem(spec: Any) -> Problem | None:
     return None
 
 
-def _baseline_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
+def _baseline_problem(mechanism: str | None, of: Of, spec: Any, tallied: bool | None) -> Problem | None:
     """Refuse estimates without a model of what is not one column, released in a way that they take."""
     for name in spec.summary.baselines:
+        if tallied and name == "deconvolution_kde":
+            return (
+                "summary.baseline",
+                f"{name} is made of released values, and a tally holds counts alone; use ems, or none",
+            )
         if of is not None and not getattr(of, _BASELINES[name]):
             return (
                 "summary.baseline",
@@ -425,14 +430,13 @@ def counts_problem(
             f"0 it has too many components of too much weight; use 0{instead}",
         )
     if sampler.store:
+        records = "give sampler.subsample, whose partition is drawn afterwards, or use neal8"
         return (
             "sampler.store",
             "counts knows of no single records, so that there are no allocations; leave it out"
-            + (
-                ""
-                if tallied
-                else ", give sampler.subsample, whose partition is drawn afterwards, or use neal8"
-            ),
+            + {True: "", False: f", {records}", None: f", or, where the release is no tally, {records}"}[
+                tallied
+            ],
         )
     if tallied and sampler.subsample is not None:
         return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"

@@ -75,11 +75,10 @@ def convergence_remarks(
         texts.append(
             "One chain alone: R-hat needs at least two, so convergence is not checked across chains."
         )
-    planned = (chains.spec.get("sampler") or {}).get("chains")
-    if isinstance(planned, int) and len(chains.ids) < planned:
-        missing = [str(i) for i in range(planned) if i not in chains.ids]
+    if len(chains.ids) < chains.planned:
+        missing = [str(i) for i in range(chains.planned) if i not in chains.ids]
         texts.append(
-            f"{len(chains.ids)} of the spec's {planned} chains are here; missing: {_listed(missing)}."
+            f"{len(chains.ids)} of the spec's {chains.planned} chains are here; missing: {_listed(missing)}."
         )
     mean, bound = acceptance.mean, acceptance.bound
     # at bounds above 1/2 every second proposal is accepted in any case: nothing to warn of

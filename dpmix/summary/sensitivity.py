@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.summary.check.loo import shared
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.dated import dated_of
@@ -239,7 +240,8 @@ def _of_likelihood(chains: ChainSet, wanted: Mapping[str, Floats]) -> Scaled:
                 f"the chains file keeps no log likelihoods of more than {MOST_RECORDS:,} records"
             )
         raise Unavailable("the chains file keeps no log likelihoods of the records")
-    states, logs = kept
+    some = shared(kept[0].shape[1], len(kept[0]))
+    states, logs = kept[0][:, some], kept[1][:, some]
     rows = np.arange(len(logs))[:, None]
     return power_scaling(logs, {name: values[rows, states] for name, values in wanted.items()})
 

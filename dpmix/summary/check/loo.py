@@ -3,7 +3,8 @@
 What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file.
 
 Both are made from the finished draws alone, by generators that depend on the seed, the chain's id and the
-number of the state: a run that was stopped and went on has the same.
+number of the state, and are shared by the chains of the spec: a run that was stopped and went on has the
+same, and so has each chain that was run by itself.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from dpmix.summary.check.record_likelihoods import (
 from dpmix.summary.check.release_check import REPLICATES, replicator_of
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.diagnostics import arviz
+from dpmix.summary.grids import spread
 
-__all__ = ["Loo", "loo_of", "predictive_of"]
+__all__ = ["Loo", "loo_of", "predictive_of", "shared"]
 
 # What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file
 
@@ -57,9 +59,17 @@ def predictive_of(path: Path, check: Callable[[], None]) -> list[Predictive]:
     return [*_replicates(chains, check), *_likelihoods(chains, check)]
 
 
+def shared(states: int, chains: int) -> NDArray[np.int64]:
+    """Return which of the kept states of each chain are looked at.
+
+    Earlier versions kept as many of one chain in a file of its own as of several in one.
+    """
+    return spread(states, max(1, LIKELIHOODS // chains))
+
+
 def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]:
     """Return `posterior_predictive`: whole releases; none where they are not replicated, or too large."""
-    wanted = places(chains, REPLICATES)
+    wanted = places(chains, REPLICATES, chains.planned)
     try:
         many = chains.n > MOST_RECORDS and chains.by_record
         released = chains.observed if chains.tally is None else chains.tally.counts
@@ -82,7 +92,7 @@ def _likelihoods(chains: ChainSet, check: Callable[[], None]) -> list[Predictive
 
     It is of records, of a tally and of many records of cells: of all that are in each together.
     """
-    wanted = places(chains, LIKELIHOODS)
+    wanted = places(chains, LIKELIHOODS, chains.planned)
     check()
     try:
         if goes_by_cell(chains):
@@ -184,6 +194,9 @@ def _logs(chains: ChainSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         some = found.tally.counts > 0
         logs = cell_log_likelihoods(found, places(found, LIKELIHOODS))[:, :, some]
         return logs, found.tally.counts[some].astype(np.float64)
-    kept = chains.log_likelihoods
-    logs = log_likelihoods(chains, places(chains, LIKELIHOODS)) if kept is None else kept
+    kept, wanted = chains.log_likelihoods, places(chains, LIKELIHOODS)
+    if kept is None or kept.shape[1] < wanted[0][1].size:  # of some chains of the spec alone
+        logs = log_likelihoods(chains, wanted)
+    else:
+        logs = kept[:, shared(kept.shape[1], len(kept))]
     return logs, np.ones(logs.shape[2])

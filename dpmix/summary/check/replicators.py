@@ -164,7 +164,15 @@ class Replicator(ABC):
                 yield chain, state, draw(chain, state, rng)
 
 
-def places(chains: ChainSet, most: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """Return at most `most` saved states of all chains together, evenly spaced in each."""
+def places(chains: ChainSet, most: int, of: int | None = None) -> list[tuple[int, NDArray[np.int64]]]:
+    """Return at most `most` saved states of all chains together, evenly spaced in each.
+
+    Parameters
+    ----------
+    chains : ChainSet
+    most : int
+    of : int, optional
+        The number of chains that share them, where it is not that of these.
+    """
     count = len(chains.ids)
-    return [(chain, spread(chains.draws, max(1, most // count))) for chain in range(count)]
+    return [(chain, spread(chains.draws, max(1, most // (of or count)))) for chain in range(count)]

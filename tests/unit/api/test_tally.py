@@ -1,5 +1,6 @@
 """`dpmix tally`: counts of parts in any format and by anybody are the counts of their values."""
 
+import gzip
 import json
 import math
 import re
@@ -235,7 +236,12 @@ def test_what_is_no_release_of_finite_numbers_is_refused(tmp_path: Path) -> None
         ("null.parquet", None, "is missing"),
         ("words.parquet", None, "does not hold numbers"),
         ("empty.parquet", None, "n = 0"),
-        ("missing.csv", "z\n1.0\n\nNA\n", "is missing"),
+        ("missing.csv", "z\n1.0\nNA\n", "is missing"),
+        ("empty.csv", "z\n1.0\n\n2.0\n", "a value of z is missing, or a line is empty"),
+        ("empty.csv.gz", "z\n1.0\n\n2.0\n", "a line is empty"),
+        ("end.csv", "z\n1.0\n2.0\n\n", "a line is empty"),
+        ("row.csv", "z,y\n1.0,1\n\n2.0,1\n", "a line is empty"),
+        ("last.csv", "z,y\n1.0,1\n,2\n\n", "is missing"),
         ("words.csv", "z\n1.0\nx\n", "no number"),
         ("none.csv", "z\n", "n = 0"),
         ("nothing.csv", "", "cannot be read"),
@@ -243,8 +249,12 @@ def test_what_is_no_release_of_finite_numbers_is_refused(tmp_path: Path) -> None
         ("damaged.parquet", "PAR1", "damaged"),
     ):
         if text is not None:
-            (tmp_path / name).write_text(text)
+            (tmp_path / name).write_bytes(gzip.compress(text.encode()) if ".gz" in name else text.encode())
         assert what in refused([tmp_path / name], SPEC), name
+    for name in ("ends.csv", "ends.csv.gz"):  # of several columns no record is there
+        text = b"z,y\n1.0,1\n2.0,1\n\r\n\n"
+        (tmp_path / name).write_bytes(gzip.compress(text) if ".gz" in name else text)
+        assert dpmix.tally([tmp_path / name], SPEC, output=tmp_path / f"{name}.h5").n == 2
     (tmp_path / "two.csv").write_text("a,b\n1,2\n")
     assert "a, b" in refused([tmp_path / "two.csv"], {"mechanism": SPEC["mechanism"]})
 
@@ -389,7 +399,15 @@ def test_readers_that_need_values_refuse_a_tally_by_name(tmp_path: Path) -> None
         dpmix.privatize(data, tmp_path / "x.h5", quiet=True)
     for changed, what in (
         ({"sampler": {"kind": "neal8"}}, "moves record by record"),
-        ({"sampler": {"store": ["allocations"]}}, r"sampler\.store"),
+        ({"sampler": {"store": ["allocations"]}}, r"sampler\.store: .* no allocations; leave it out$"),
+        (
+            {"sampler": {"kind": "counts", "store": ["allocations"]}},
+            r"sampler\.store: .* no allocations; leave it out, or, where the release is no tally, give ",
+        ),
+        (
+            {"summary": {"baseline": ["ems", "deconvolution_kde"]}},
+            r"summary\.baseline: deconvolution_kde .* a tally holds counts alone; use ems, or none$",
+        ),
         ({"sampler": {"subsample": 3}}, r"sampler\.subsample"),
         ({"sampler": {"width": 0.5}}, r"sampler\.width: 0\.5 makes cells of width 0\.5"),
         ({"model": {"kind": "mixture", "base": {"empirical": True}}}, r"model\.base\.empirical"),
@@ -399,6 +417,7 @@ def test_readers_that_need_values_refuse_a_tally_by_name(tmp_path: Path) -> None
         with pytest.raises(DpmixError, match=what):
             plan({"model": MODEL, **changed}, path)
     assert "by their counts in" in plan({"model": MODEL}, path)
+    assert "sweeps of counts" in plan({"model": MODEL, "summary": {"baseline": "ems"}}, path)
     assert "sweeps of counts" in plan({"model": MODEL, "release": {"path": str(path)}})
     assert "sweeps of counts" in plan({"model": MODEL, "sampler": {"width": 1.3 / 32}}, path)
 

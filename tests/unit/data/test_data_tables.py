@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from dpmix.data.missing import Missing
 from dpmix.data.tables import load_mixed, load_table
 from dpmix.errors import DataError
 from dpmix.store import h5
@@ -100,7 +101,31 @@ def test_of_public_tables_errors_tell_the_columns(tmp_path: Path) -> None:
 def test_one_column_with_a_blank_line_in_the_middle_is_missing_a_value(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"record 2 \(line 3\) is empty"):
         load_table(table(tmp_path / "t.csv", "a\n1\n\n3\n"), ["a"])
-    assert load_table(table(tmp_path / "t.csv", "a\n1\n3\n\n"), ["a"])[0].shape == (2, 1)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\r\n\r\n"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv"])
+def test_one_column_that_ends_in_empty_lines_is_refused_for_its_number_of_records(
+    tmp_path: Path, suffix: str, end: str
+) -> None:
+    """A last record without a value is no other number of records: n is published."""
+    for last, line in (("3\n", 4), ("", 3)):
+        content = f"a\n1\n{last}{end}".encode()
+        path = table(tmp_path / f"t{suffix}", gzip.compress(content) if suffix.endswith("gz") else content)
+        told = (
+            rf"ends in an empty line \(line {line}\); write NA in it if it is a missing value, and remove it"
+        )
+        for missing in (Missing(), Missing({"a": 2.0})):
+            with pytest.raises(DataError, match=told):
+                load_table(path, ["a"], missing=missing)
+            for columns in ((["a"], []), ([], ["a"])):
+                with pytest.raises(DataError, match=told):
+                    load_mixed(path, *columns, missing=missing)
+        with pytest.raises(DataError, match="; remove it if it is no record$"):
+            load_table(path, ["a"], public=True)
+    for cell in ("NA", '""', " "):
+        path = table(tmp_path / "t.csv", f"a\n1\n3\n{cell}\n")
+        assert load_table(path, ["a"], missing=Missing({"a": 2.0}))[0].tolist() == [[1.0], [3.0], [2.0]]
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import xarray
 import dpmix
 from dpmix.errors import SpecError
 from dpmix.release.sanitized import Release
+from dpmix.summary.check import loo
+from dpmix.summary.check.replicators import places
 from tests.helpers.chains_files import Floats
 from tests.helpers.fits import release_by, small_release, small_spec
 
@@ -171,6 +174,44 @@ def test_the_same_seed_keeps_the_same(fitted: Path, tmp_path: Path) -> None:
     ):
         for group in ("posterior_predictive", "log_likelihood"):
             np.testing.assert_array_equal(one[group]["z"], other[group]["z"])
+
+
+def told(paths: list[Path]) -> dict[str, Any]:
+    """Return all that a summary says but for seconds."""
+    found = dpmix.summarize(paths, overrides=["summary.loo=true"]).to_json()
+    return {name: value for name, value in found.items() if "second" not in name}
+
+
+CASES = {
+    "laplace": lambda: (small_spec(iterations=620, thin=1), small_release()),
+    "counts": lambda: (small_spec(kind="counts", store=[], iterations=620, thin=1), small_release()),
+    "wavelet": lambda: (small_spec(iterations=620, thin=1), release_by("wavelet")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("earlier", [False, True], ids=["now", "of earlier versions"])
+def test_chains_run_apart_keep_and_say_the_same_as_together(
+    case: str, earlier: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, release = CASES[case]()
+    files = [tmp_path / f"{i}.h5" for i in range(2)]
+    dpmix.fit(spec, release, tmp_path / "c.h5", quiet=True)
+    with monkeypatch.context() as patch:
+        if earlier:  # what was kept was shared by the chains of the file
+            patch.setattr(loo, "places", lambda chains, most, _: places(chains, most))
+        for i, path in enumerate(files):
+            dpmix.fit(spec, release, path, quiet=True, chain_id=i)
+    whole = told([tmp_path / "c.h5"])
+    assert whole["loo"] and any(
+        row["likelihood"] for row in whole["prior_sensitivity"]["parameters"].values()
+    )
+    assert json.dumps(told(files)) == json.dumps(whole)
+    with xarray.open_datatree(tmp_path / "c.h5", engine="h5netcdf") as tree:
+        for i, path in enumerate(files):
+            with xarray.open_datatree(path, engine="h5netcdf") as part:
+                for group in () if earlier else ("posterior_predictive", "log_likelihood"):
+                    np.testing.assert_array_equal(part[group]["z"][0], tree[group]["z"][i])
 
 
 def test_arviz_reads_them_and_loo_is_its_own(fitted: Path) -> None:
