@@ -226,6 +226,7 @@ def advise(
     elif checked.mechanism is None and checked.synthesis is not None:
         rows, population = advise_synthesis(checked, more_epsilons, more_records, kinds)
     else:
+        _check_bounded(checked)
         check_target(target, quantities_of(checked))
         rows, population = _of_mixture(
             checked, more_epsilons, more_records, kinds, jobs or os.cpu_count() or 1, quiet, warnings
@@ -349,6 +350,16 @@ def _by_group(found: Found, groups: Sequence[str]) -> tuple[Mapping[str, float],
         return {by_group(name, group): value for group in groups for name, value in values.items()}
 
     return named(found.sd), found.band, named(found.contraction)
+
+
+def _check_bounded(spec: RunSpec) -> None:
+    """Refuse a mechanism that releases neither a statistic known here nor a column with public bounds."""
+    own = spec.mechanism
+    if own is not None and own.protects and not own.on_domain:
+        raise SpecError(
+            f"mechanism.kind: {own.kind} cannot be advised; choose one for a column with public bounds, or "
+            "noisy_counts, clamped_moments, log_moments or randomized_response"
+        )
 
 
 def _pair_of(spec: RunSpec) -> Pair:

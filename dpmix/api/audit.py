@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmix.api.calibrate import columns_of, mechanism_of
+from dpmix.api.calibrate import columns_of, mechanism_of, public_of
 from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,
@@ -346,8 +346,8 @@ def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> AuditedSubject
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
         return subject_of_generator(planned(spec), check)
     mechanism = mechanism_of(spec)
-    names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
-    if names is None:
+    names, _ = public_of(spec)
+    if not names:
         names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
     n = 1 if local else int(getattr(mechanism, "n", None) or _RECORDS)

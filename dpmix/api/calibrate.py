@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmix.api.cautions import of_mechanism
 from dpmix.api.confidential import check_countable, number_of_records
+from dpmix.data.loading import listed_of
 from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
@@ -104,8 +105,7 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     spec : RunSpec
         Checked.
     columns : int, optional
-        Number of columns; else that of the names in ``data`` or ``release``, or of the pairs of bounds.
-
+        Number of columns of records; else that of `public_of`, or that which the mechanism is stated for.
     n : int, optional
         Number of confidential records; else that of the spec, or of the data where the guarantee depends on
         it.
@@ -117,14 +117,13 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     """
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise to add, such as {kind: laplace, epsilon: 1.0}")
-    if columns is None:
-        named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
-        columns = len(named[0]) if named else columns_of(spec.mechanism)
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         check_countable(spec, "mechanism.n")
         n = number_of_records(spec)
-    names, categories = public_of(spec)
     section = spec.mechanism
+    names, categories = public_of(spec)
+    if columns is None:
+        columns = len(names) or columns_of(section)
     if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:
         section = section.model_copy(update={"order": "public"})  # simulated records are independent
     known = names if len(names) == columns else ()
@@ -140,9 +139,17 @@ def columns_of(section: MechanismSection) -> int:
 
 
 def public_of(spec: RunSpec) -> tuple[tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
-    """Return names and public categories of the columns of ``data``, as far as the spec says them."""
-    if spec.data is None or spec.data.columns is None:
-        return (), ()
-    found = [spec.data.categories_of(i) for i in range(len(spec.data.columns))]
-    texts = [None if names is None else tuple(str(name) for name in names) for names in found]
-    return spec.data.columns, tuple(texts) if any(texts) else ()
+    """Return names and public categories of the columns of records, as far as the spec says them.
+
+    They are those of ``data``, else of ``release`` where each column of records is released on its own: a
+    statistic, or a histogram's counts, stand there in a column of theirs.
+    """
+    section, mechanism = spec.data, spec.mechanism
+    if section is None or section.columns is None:
+        if mechanism is None or not mechanism.columns_each:
+            return (), ()
+        names = () if spec.release is None else spec.release.columns or ()
+        return names, () if mechanism.on_domain else tuple(listed_of(spec, names or ("",)))
+    found = [section.categories_of(i) for i in range(len(section.columns))]
+    texts = [None if listed is None else tuple(str(name) for name in listed) for listed in found]
+    return section.columns, tuple(texts) if any(texts) else ()

@@ -334,7 +334,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
     else:
         values, names = load_table(spec.release.source, spec.release.columns, public=True)
-    listed = _listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
+    listed = listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
     mechanism, guarantee = stated(spec.mechanism, len(names), n, groups, listed)
     if listed:
         labels = tuple(listed)
@@ -360,7 +360,7 @@ def load_stated_release(spec: RunSpec) -> Release:
     )
 
 
-def _listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+def listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
     """Return the public categories of released columns, of ``release``, else of ``data``."""
     found: list[tuple[str, ...] | None] = []
     for number, name in enumerate(names):

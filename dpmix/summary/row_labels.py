@@ -11,15 +11,15 @@ import numpy as np
 
 from dpmix.kernels.layout import Floats
 from dpmix.models.model_protocols import GROUP
-from dpmix.run.chains_reader import NamedChains
+from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["NAMELESS", "ByClass", "by_class", "row_labels", "shown_name"]
+__all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]
 
 _ROWS = ("prediction", "prediction_clamped", "predictive")
 _CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
-NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
+_NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,24 @@ def shown_name(name: str, labels: Mapping[str, str]) -> str:
 
 def _named(chains: NamedChains) -> str:
     """Return the name of the class, or of the only column; empty where the release does not tell it."""
-    stated = tuple(getattr(chains.mechanism, "columns", ()) or ()) or chains.columns
-    last = str(getattr(stated[-1], "name", stated[-1])) if stated else ""
-    return str(getattr(chains.mechanism, "column", "") or "") if last in NAMELESS else last
+    names = data_columns(chains)
+    return names[-1] if names else ""
+
+
+def data_columns(chains: ChainSet) -> tuple[str, ...]:
+    """Return the names of the columns of the data, as far as the release tells them.
+
+    Where it is of all records together its law may; in a file that another program made, the numbers stand
+    below a header of their own, such as "count".
+    """
+    law = chains.mechanism
+    stated = getattr(law, "columns", ())
+    if stated:
+        return tuple(str(getattr(column, "name", column)) for column in stated)
+    elsewhere = law.stated().get("stated") and (law.statistic or law.counts_bins)
+    own = str(getattr(law, "column", "") or "")
+    names = dict.fromkeys((*(() if elsewhere else chains.columns), own))
+    return tuple(name for name in names if name and name not in _NAMELESS)
 
 
 def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[str]) -> str:

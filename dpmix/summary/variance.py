@@ -471,11 +471,15 @@ class VarianceShares:
         return f"{figures}. {self.cure()}"
 
     def cure(self) -> str:
-        """Say what would help, by the largest shares."""
+        """Say what would help, by the largest shares; they do not tell where V is not below V0."""
         named = self.named()
         parts = []
         for source, words in _CURES.items():
-            about = [name for name, part in named.items() if part.largest == source]
+            about = [
+                name
+                for name, part in named.items()
+                if (part.largest if part.prior < 1.0 else "none") == source
+            ]
             if about:
                 parts.append(words.format("" if len(about) == len(named) else f" {_listed(about)}"))
         text = "; ".join(parts)
@@ -486,6 +490,7 @@ _CURES = {
     "privacy": "more epsilon would help{}",
     "sampling": "more records would help{}",
     "prior": "the prior decides{}",
+    "none": "shares do not tell what would help{}: the variance is no less than the prior's",
 }
 
 

@@ -181,8 +181,8 @@ def categories_of(records: PublicRecords) -> tuple[tuple[str, ...], ...]:
     found = tuple(records.categories)
     if len(found) != records.columns or any(names is None for names in found):
         raise SpecError(
-            "data.categories: missing; randomized_response needs the public categories of every column, in "
-            "data.categories"
+            "data.categories: missing; randomized_response needs the public categories of every column, here "
+            "or in release.categories"
         )
     listed = tuple(names for names in found if names is not None)
     for names in listed:

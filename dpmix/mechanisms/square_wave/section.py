@@ -29,17 +29,18 @@ class SquareWaveMechanism(MechanismSection):
     )
     width: NonNegative | Literal["auto"] = Field(
         "auto",
-        description="How far near outputs are from a record's cell, as a share of the domain; below a half. "
-        "auto: as published, by epsilon.",
+        description="How far near outputs are from a record's cell, as a share of the domain; once rounded "
+        "to cells below a half. auto: as published, by epsilon.",
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.width != "auto" and not 2 * round(Fraction(self.width) * self.cells) < self.cells:
+            most = (self.cells + 1) // 2 - 1
             raise refusal(
                 "width",
-                f"{self.width:g} of the domain to both sides is all of its {self.cells} cells; give less "
-                "than a half, or leave it out",
+                f"{self.width:g} of the domain to both sides is all of its {self.cells} cells; give "
+                f"{most / self.cells:g}{' or less' if most else ''}, or leave it out",
             )
         return self
 

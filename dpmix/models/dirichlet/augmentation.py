@@ -40,7 +40,7 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_logs,
     sweep_offers,
 )
-from dpmix.models.dirichlet.model import Composition, CompositionPart, acceptance_bound, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
@@ -135,7 +135,8 @@ class Augmented(Composition):
             whole = offers or default_offers(int(sizes.sum()))
             block = np.maximum(1, np.rint(whole * sizes / sizes.sum()).astype(np.int64))
         self.plan = SweepPlan(block, offers is not None, joint)
-        self.acceptance_bound = acceptance_bound(parts)
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> AugmentedDirichlet:
         """Return a chain at a start drawn about the release."""

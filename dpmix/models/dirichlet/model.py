@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw, exact_width
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.section import DirichletModel
 from dpmix.models.model_protocols import Parameter, ParametricModel
 from dpmix.release.sanitized import Release
@@ -21,7 +20,6 @@ from dpmix.spec.run_spec import RunSpec
 __all__ = [
     "Composition",
     "CompositionPart",
-    "acceptance_bound",
     "draw_shares",
     "parts_of",
     "settings_of",
@@ -149,13 +147,6 @@ def draw_shares(rng: Generator, alpha: Floats, size: int) -> Floats:
     logs -= rng.standard_exponential((size, len(alpha))) / alpha
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def acceptance_bound(parts: list[CompositionPart]) -> float:
-    """Return e^-w, w the most by which one record can move the log density of the release of its part."""
-    return math.exp(
-        -max(exact_width(part.threshold, len(part.released)) / (part.scale * part.size) for part in parts)
-    )
 
 
 def _names(law: LogMomentsLaw) -> list[str]:

@@ -508,6 +508,11 @@ def test_lognormal_populations_are_stated_in_three_ways() -> None:
         ),
         ({"advise": None, "model": {"kind": "mixture", "base": {"empirical": True}}}, {}, SpecError,
          "model.base.empirical"),
+        (
+            {"mechanism": {"kind": "posterior", "epsilon": 1.0, "prior": [1, 1], "n": 50},
+             "data": {"path": "x.csv", "column": "y", "categories": ["a", "b"]}, "advise": None},
+            {}, SpecError, "mechanism.kind: posterior cannot be advised",
+        ),
         (COUNTS | {"data": None}, {}, SpecError, "advise.population: is for the density"),
         (COUNTS | {"data": None, "advise": {"target": {"p[9]": 1.0}}}, {}, SpecError, "advise.target.p[9]"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.law_base import fraction_of
-from dpmix.mechanisms.square_wave.curator import SquareWave
+from dpmix.mechanisms.square_wave.curator import SquareWave, reach_of
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 
@@ -183,6 +184,16 @@ def test_a_release_made_elsewhere_is_taken_at_its_word() -> None:
 def test_cells_and_widths_that_make_no_sense_are_refused(keys: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         SquareWaveMechanism(kind="square_wave", epsilon=1.0, **keys)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 1023, 1024, 99_999, 100_000])
+def test_the_refusal_names_the_widest_that_is_taken(cells: int) -> None:
+    with pytest.raises(ValidationError) as refused:
+        SquareWaveMechanism(kind="square_wave", epsilon=1.0, cells=cells, width=0.5)
+    said = re.search(r"; give (\S+)(?: or less)?, or leave it out", str(refused.value))
+    assert said is not None
+    SquareWaveMechanism(kind="square_wave", epsilon=1.0, cells=cells, width=float(said[1]))
+    assert reach_of(float(said[1]), cells) == (cells - 1) // 2
 
 
 def test_what_cannot_be_released_is_refused() -> None:

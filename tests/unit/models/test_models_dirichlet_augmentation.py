@@ -5,6 +5,7 @@ Means are compared within 4.5 standard errors of batch means, about 150 of them.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -444,6 +445,13 @@ def short_run(name: str) -> list[float]:
     return [
         float(entry) for entry in model.make_chain(np.random.default_rng(3)).run(3, skip=4)["alpha"].ravel()
     ]
+
+
+def test_acceptance_is_bounded_by_the_epsilon_that_the_release_states() -> None:
+    """Of several thresholds a part of it goes to the choice, which e^-epsilon is of too."""
+    release = dataclasses.replace(log_moments_release([2.0, 3.0, 1.5], [60], 0.05, 0.9, seed=3), epsilon=1.0)
+    spec = load_spec({"model": {"kind": "dirichlet"}, "sampler": {"kind": "data_augmentation"}})
+    assert build(spec, release).acceptance_bound == math.exp(-1.0)
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:

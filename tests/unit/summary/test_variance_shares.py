@@ -62,6 +62,11 @@ def test_shares_are_said_in_one_line() -> None:
     )
     assert plain(found.section().data)["density"] is None
     assert VarianceShares({"": {"mean": Shares(0.1, 0.1, 0.8)}}).cure() == "The prior decides."
+    wide = VarianceShares({"": {"mean": Shares(0.8, 0.1, 0.1), "density": shares_of(9.0, 8.0, 1.0)}})
+    assert wide.cure() == (
+        "More records would help mean; shares do not tell what would help density: the variance is no less "
+        "than the prior's."
+    )
     two = VarianceShares({"x": {"mean": Shares(0.8, 0.1, 0.1)}, "y": {"mean": None}})
     assert two.in_words().startswith("mean of x 80%")
     none = VarianceShares(reason="why")
