@@ -255,13 +255,13 @@ def records_in_text(path: Part, dialect: Dialect) -> int:
     Raises
     ------
     DataError
-        For an empty or damaged file.
+        For an empty or damaged file, and for one column that ends in an empty line.
     OSError
         For a file that cannot be read.
     """
     with _reading(path, dialect) as reader:
-        _header(path, reader)
-        return sum(1 for _ in _records(reader))
+        header = _header(path, reader)
+        return sum(1 for _ in _records(path, reader, len(header), public=False))
 
 
 @contextmanager
