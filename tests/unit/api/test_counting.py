@@ -61,7 +61,7 @@ def test_every_table_is_counted_as_it_is_read(tmp_path: Path) -> None:
     data = people(tmp_path)
     text = (tmp_path / "people.csv").read_text()
     (tmp_path / "people.csv.gz").write_bytes(gzip.compress(text.encode()))
-    (tmp_path / "blank.csv").write_text("income\n1\n\n3\n\n\n")  # an empty line is a record but at the end
+    (tmp_path / "blank.csv").write_text("income\n1\n\n3\n")  # an empty line is a record
     frame = pd.DataFrame({"income": CELLS})
     frame.to_parquet(tmp_path / "people.parquet")
     frame.to_feather(tmp_path / "people.feather")
@@ -80,7 +80,13 @@ def test_every_table_is_counted_as_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("", "is empty"), ("x\n", "has 0 records"), ("x\n1\n", "has 1 record")]
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("x\n", "has 0 records"),
+        ("x\n1\n", "has 1 record"),
+        ("x\n1\n2\n\n", "ends in an empty line"),
+    ],
 )
 def test_what_cannot_be_counted_is_refused(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(text)
