@@ -22,10 +22,11 @@ from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
 from dpmix.results.tabulated import Tabulated, frame_of_rows
 from dpmix.store.atomic import write_bytes
-from dpmix.store.frames import Frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dpmix.store.frames import Frame
 
 __all__ = ["Advice", "DOUBTFUL", "Row", "draw", "judged", "needed_of", "write"]
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.errors import SpecError
 from dpmix.kernels.beta import Beta
-from dpmix.kernels.learned_base import LearnedBase
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
@@ -36,9 +35,12 @@ from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.masses import fill_rows, make_cells
 from dpmix.models.counts_mixture.model import Coins, CoinsOfCells, InformedMixture, coins_of
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.numerics.mixing import PitmanYor
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
+
+if TYPE_CHECKING:
+    from dpmix.kernels.learned_base import LearnedBase
+    from dpmix.numerics.mixing import PitmanYor
 
 __all__ = ["Found", "MixtureAdvice", "information", "knows"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from dpmix.errors import SpecError, UsageError
 from dpmix.spec.days import Day
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.messages import did_you_mean
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
     "BAND",

@@ -8,16 +8,19 @@ means of its priors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.additive import noise_variance
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+    from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+    from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+    from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 
 __all__ = ["Expected", "dirichlet", "multinomial", "naive_bayes", "randomized_bayes", "regression"]
 

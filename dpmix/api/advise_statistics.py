@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,10 @@ from dpmix.models.linear_regression.conjugate_draws import Units
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import MODELS
-from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE
+
+if TYPE_CHECKING:
+    from dpmix.spec.mechanism_section import MechanismSection
 
 __all__ = ["advise_statistic", "is_statistic"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from dpmix.advising.advice import Row
 from dpmix.advising.population import Population, population_of
 from dpmix.errors import SpecError, UsageError
-from dpmix.spec import RunSpec
 from dpmix.synthesis.generator import Randomness
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.records import Column, Records, columns_of
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 __all__ = ["advise_synthesis"]
 

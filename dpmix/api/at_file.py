@@ -10,7 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from dpmix.spec.table_source import (
     is_encoding,
     is_stream,
 )
-from dpmix.summary.predicting import Input
+
+if TYPE_CHECKING:
+    from dpmix.summary.predicting import Input
 
 __all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
 from dpmix.api.synthesize import planned
@@ -23,13 +23,15 @@ from dpmix.auditing.bound import lower_bound
 from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.rounding import figure, figure_below, permits_verbatim
-from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.kinds import capabilities_of
-from dpmix.store.frames import Frame
+
+if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.store.frames import Frame
 
 __all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
 

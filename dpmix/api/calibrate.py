@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.api.cautions import of_mechanism
 from dpmix.api.confidential import check_countable, number_of_records
@@ -15,8 +15,10 @@ from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.results.tabulated import TabulatedFigures, to_notebook
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.store.frames import Frame
+
+if TYPE_CHECKING:
+    from dpmix.spec.mechanism_section import MechanismSection
 
 
 class Calibration(TabulatedFigures):

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.by_kind import Mechanism
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.numerics.rounding import figure, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.release.sanitized import guarantee_in_words
-from dpmix.spec import RunSpec
 
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending
+    from dpmix.mechanisms.curators.by_kind import Mechanism
+    from dpmix.spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
 __all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_synthesis"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,15 @@ from dpmix.data.loading import Data, dated
 from dpmix.data.tables import count_records
 from dpmix.data.text_tables import parser_of
 from dpmix.errors import DataError, SpecError
-from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
-from dpmix.release.sanitized import Release
-from dpmix.spec import RunSpec
 from dpmix.spec.table_source import MARKS, is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
+
+if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.release.sanitized import Release
+    from dpmix.spec import RunSpec
 
 __all__ = ["check_countable", "marks_of", "number_of_records", "of_part", "stated_release"]
 

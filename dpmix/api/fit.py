@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -27,21 +27,23 @@ from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.column_units import unit_text
-from dpmix.release.sanitized import Release
 from dpmix.release.tallies import one_column, wide_grid
 from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_file import with_edges
 from dpmix.run.chains_reader import first_difference, read_chains
 from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
-from dpmix.run.kept_quantities import Predictive
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO
 from dpmix.store.atomic import check_output
-from dpmix.store.frames import Frame
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.run.kept_quantities import Predictive
+    from dpmix.store.frames import Frame
 
 __all__ = ["FitResult", "attributes", "begin", "fit", "manifest_of", "plan"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,7 @@ from dpmix.api.task import Constants, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base
-from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import (
@@ -30,6 +28,10 @@ from dpmix.spec.model_section import (
     nig_from_bounds,
     niw_from_bounds,
 )
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "Kernel",

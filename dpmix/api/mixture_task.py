@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, 
 from dpmix.api.task import Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import parameter_shapes, propose
-from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import (
     NoNoise,
     draw_latent,
@@ -33,10 +32,8 @@ from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.mixture import Mixture
-from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
-from dpmix.release.sanitized import Release
 from dpmix.release.tallies import grid_of, wide_grid
 from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
@@ -44,6 +41,11 @@ from dpmix.samplers.sweeps import Algorithm
 from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 from dpmix.spec.capabilities import listed
 from dpmix.spec.model_section import MixtureSection
+
+if TYPE_CHECKING:
+    from dpmix.kernels.learned_base import LearnedBase
+    from dpmix.models.model_protocols import Samples
+    from dpmix.release.sanitized import Release
 
 __all__ = ["group_mixture_task", "mixture_task"]
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,15 @@ from dpmix.errors import DataError, UsageError
 from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import check_overrides, load_spec
-from dpmix.spec.summary_section import SummarySpec
-from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
 from dpmix.summary.remarks import convergence_remarks
+
+if TYPE_CHECKING:
+    from dpmix.spec.summary_section import SummarySpec
+    from dpmix.spec.table_source import Dialect
 
 __all__ = [
     "MOST_IN_SUMMARY",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from dpmix.release.synthetic_files import check_synthetic_output, write_syntheti
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.data_section import digits_of
-from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection
 from dpmix.summary.predicting import mixture_records, parametric_records
 from dpmix.summary.subject import is_private, is_simulated
+
+if TYPE_CHECKING:
+    from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection
 
 __all__ = ["Shape", "drawn", "predictive_records"]
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
@@ -16,7 +16,6 @@ from dpmix.data.loading import dated, load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
-from dpmix.privacy.accounting import Guarantee
 from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release, guarantee_in_words
@@ -24,6 +23,9 @@ from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.store.atomic import check_output, check_suffix
+
+if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
 
 _LARGE = 20_000
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from dpmix.errors import UsageError
 from dpmix.kernels import kernel_functions
@@ -24,7 +24,9 @@ from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds, capabilities_of
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import MixtureSection
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["import_registered", "register", "registered_kinds", "registered_modules"]
 

@@ -22,12 +22,12 @@ from dpmix.release.column_units import taken, unit_text, units_in_words
 from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
-from dpmix.spec import RunSpec
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.curator import Meant
+    from dpmix.spec import RunSpec
 
 __all__ = ["check_mechanism", "find_release", "with_unit"]
 

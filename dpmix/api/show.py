@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -41,9 +41,11 @@ from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents
 from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.sweep_spec import load_sweep
-from dpmix.store.frames import Frame
 from dpmix.store.h5 import reading
 from dpmix.store.tree import Node, read
+
+if TYPE_CHECKING:
+    from dpmix.store.frames import Frame
 
 __all__ = ["Shown", "show"]
 

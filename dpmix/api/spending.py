@@ -13,16 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget, in_words, total
-from dpmix.privacy.fingerprint import Marks
-from dpmix.privacy.ledger import Account, Book
-from dpmix.spec import RunSpec
 from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
+
+if TYPE_CHECKING:
+    from dpmix.privacy.fingerprint import Marks
+    from dpmix.privacy.ledger import Account, Book
+    from dpmix.spec import RunSpec
 
 __all__ = ["Entering", "Spending", "ledger_text", "set_budget", "show_ledger", "spending_of"]
 

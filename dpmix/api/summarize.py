@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,16 @@ from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.h5 import Attribute
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.parametric_summary import summarize_parametric
-from dpmix.summary.posterior_result import PosteriorSummary
 from dpmix.summary.subject import is_simulated
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.store.h5 import Attribute
+    from dpmix.summary.posterior_result import PosteriorSummary
+    from dpmix.summary.summary_result import Summary
 
 PathLike = str | os.PathLike[str]
 

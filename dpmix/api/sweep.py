@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
@@ -22,11 +22,13 @@ from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import write_bytes
-from dpmix.store.frames import Frame
 from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder, adopt, elsewhere, of_no_run
 from dpmix.sweeping.pool import Outcome, Pool, show_sweep
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
+
+if TYPE_CHECKING:
+    from dpmix.store.frames import Frame
 
 __all__ = ["SweepFailed", "SweepResult", "do_one", "emit", "gather", "plan", "sweep"]
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.confidential import marks_of, of_part
@@ -18,7 +18,6 @@ from dpmix.api.privatize import privatize, steps
 from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
-from dpmix.mechanisms.curators.by_kind import Mechanism
 from dpmix.models.custom.section import CustomModel
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
@@ -27,6 +26,9 @@ from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
 from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.curators.by_kind import Mechanism
 
 __all__ = ["Prepared", "prepare"]
 

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.api.fit import fit
 from dpmix.api.privatize import privatize
@@ -24,13 +24,15 @@ from dpmix.api.summarize import summarize
 from dpmix.errors import DataError, Interrupted
 from dpmix.run.exit_codes import explain
 from dpmix.run.progress import Watch
-from dpmix.spec import RunSpec
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading
 from dpmix.summary.summary_result import Summary
 from dpmix.sweeping.folder import Folder, RunFolder, identity_of
 from dpmix.sweeping.plan import Planned
 from dpmix.sweeping.scores import diagnostics, scores
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 __all__ = ["do_run", "main", "order", "planned"]
 

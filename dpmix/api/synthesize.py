@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from dpmix.api.cautions import heed, of_ledger, of_synthesis
 from dpmix.api.confidential import check_countable, marks_of, number_of_records, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
 from dpmix.errors import SpecError, UsageError
-from dpmix.privacy.accounting import Guarantee
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.release.synthetic_files import beside, check_synthetic_output, write_synthetic
@@ -26,12 +25,15 @@ from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.synthesis.comparison import Comparison
-from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
 from dpmix.synthesis.urn import DirichletMultinomial, PitmanYorRecords, distinct_counts
+
+if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.synthesis.comparison import Comparison
+    from dpmix.synthesis.generator import Generator
 
 __all__ = ["calibrated", "compare", "in_words", "planned", "steps", "synthesize"]
 

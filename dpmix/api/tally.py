@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
-from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import Counts
 from dpmix.release.release_file import is_tally, read_account, read_release, write_release
 from dpmix.release.sanitized import Release
@@ -34,6 +33,9 @@ from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.days import Day
 from dpmix.store.atomic import check_output, check_suffix
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
 
 __all__ = ["plan", "tally", "tally_sql"]
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.channels.all_channels import NoNoise
-from dpmix.mechanisms.laws.every import Observation
 from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
-from dpmix.release.sanitized import Release
 from dpmix.run.chains_writer import Content, Named
-from dpmix.run.kept_quantities import Derive
 from dpmix.run.runner import Run
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 from dpmix.spec.kinds import MODELS
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Observation
+    from dpmix.release.sanitized import Release
+    from dpmix.run.kept_quantities import Derive
 
 __all__ = [
     "Constants",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,9 @@ from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_phase
 from dpmix.samplers.state import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
-from dpmix.store.frames import Frame
+
+if TYPE_CHECKING:
+    from dpmix.store.frames import Frame
 
 __all__ = ["Warmed", "kept_code", "warmup"]
 

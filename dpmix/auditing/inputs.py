@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,15 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import BEYOND, Loss, Mechanism, Pair, moved
 from dpmix.privacy.accounting import Guarantee
-from dpmix.release.columns import Cells, Column
-from dpmix.release.sanitized import Release
 from dpmix.spec.audit_section import INPUT, OUTPUT, AuditSpec
-from dpmix.spec.run_spec import RunSpec
 from dpmix.synthesis import records as confidential
-from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.records import Records
+
+if TYPE_CHECKING:
+    from dpmix.release.columns import Cells, Column
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
+    from dpmix.synthesis.generator import Generator
 
 __all__ = [
     "AuditedSubject",

@@ -6,15 +6,17 @@ import multiprocessing
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
 from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_bound
-from dpmix.auditing.inputs import AuditedSubject
-from dpmix.mechanisms.curators.mechanism import Pair
+
+if TYPE_CHECKING:
+    from dpmix.auditing.inputs import AuditedSubject
+    from dpmix.mechanisms.curators.mechanism import Pair
 
 __all__ = ["LOOKED_AT", "Trial", "lowest_bit", "repeats_after_fork", "try_out"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,11 @@ from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
 from dpmix.release.column_units import Categories
 from dpmix.release.sanitized import Release
-from dpmix.spec import RunSpec
-from dpmix.spec.data_section import ColumnsSection, DataSpec
 from dpmix.spec.table_source import TableFiles, is_stream
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
+    from dpmix.spec.data_section import ColumnsSection, DataSpec
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,6 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, empty_end, no_column, no_value, too_many
 from dpmix.errors import DataError
 from dpmix.spec.days import day_of
@@ -36,6 +35,8 @@ from dpmix.spec.table_source import MARKS, TEXT_SUFFIXES, Dialect, Part, Standar
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+    from dpmix.data.missing import Missing
 
 __all__ = [
     "Parse",

@@ -13,18 +13,20 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
 from dpmix.data.text_tables import complaint, object_text, parser_of
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
 from dpmix.spec.table_source import MARKS, InMemory
 from dpmix.store.frames import days_of
+
+if TYPE_CHECKING:
+    from dpmix.data.missing import Missing
 
 __all__ = ["as_floats", "pieces"]
 

@@ -24,7 +24,7 @@ the change of log(n_g + 1), learnt in burn-in alone (`Slopes`): a shift by what 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -35,7 +35,9 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.models.model_protocols import GROUP, Parameter
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "GroupedSums",

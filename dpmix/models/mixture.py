@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import augmented
-from dpmix.models.model_protocols import Arrays
-from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers.chain import Chain
 from dpmix.samplers.state import SERIAL_LIMIT
-from dpmix.samplers.sweeps import Algorithm
+
+if TYPE_CHECKING:
+    from dpmix.kernels.learned_base import LearnedBase
+    from dpmix.models.model_protocols import Arrays
+    from dpmix.numerics.mixing import PitmanYor
+    from dpmix.samplers.sweeps import Algorithm
 
 __all__ = ["Mixture", "MixtureChain"]
 

@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,9 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.numerics import discrete_gaussian
 from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
-from dpmix.privacy.exact import Source
+
+if TYPE_CHECKING:
+    from dpmix.privacy.exact import Source
 
 __all__ = [
     "AdditiveNoise",

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpmix.mechanisms.laws.every import Law
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
 from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
 from dpmix.release.sanitized import Release, neighbours_in_words
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
 
 __all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
 

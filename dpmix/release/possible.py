@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from dpmix.release.column_units import Categories
 from dpmix.release.columns import Cells, Column, Grid
 from dpmix.spec.days import day_of
 from dpmix.spec.fields import shown
-from dpmix.spec.synthesis_section import RangeSpec
+
+if TYPE_CHECKING:
+    from dpmix.spec.synthesis_section import RangeSpec
 
 __all__ = ["Possible", "Rule", "Span", "holds", "possible_of", "rules_of"]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.numerics.rounding import figure, permits_verbatim
-from dpmix.release.cells import Counts
-from dpmix.release.column_units import Unit
 from dpmix.results.tabulated import FIRST, Tabulated, to_notebook
 from dpmix.store.frames import Frame, Pieces, dates_of
+
+if TYPE_CHECKING:
+    from dpmix.release.cells import Counts
+    from dpmix.release.column_units import Unit
 
 # What was released, as a table with the names that people know: labels, dates, bins, levels
 

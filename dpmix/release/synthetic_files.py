@@ -7,13 +7,15 @@ import gzip
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DataError, UsageError
 from dpmix.release.release_file import write_release
-from dpmix.release.sanitized import Release
 from dpmix.spec.days import day_text
 from dpmix.store.atomic import check_output, fill, replacing
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = ["account", "beside", "check_synthetic_output", "read_account", "write_synthetic"]
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import Counts, default_width, edges_of, output_edges
 from dpmix.release.column_units import taken
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
+    from dpmix.release.sanitized import Release
 
 __all__ = ["counts_problem", "difference", "grid_of", "merged", "one_column", "tallied", "wide_grid"]
 

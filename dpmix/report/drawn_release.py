@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.kernels.layout import Floats
-from dpmix.release.cells import Counts
-
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.release.cells import Counts
     from dpmix.summary.summary_result import Summary
 
 __all__ = ["plain"]

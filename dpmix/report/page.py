@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmix.kernels.layout import Floats
 from dpmix.release.column_units import unit_of
 from dpmix.report import check_page, parametric_page, plots
 from dpmix.report.drawn_release import plain, shown
@@ -23,13 +22,14 @@ from dpmix.results.nodes import figure as number
 from dpmix.spec.days import day_text
 from dpmix.store.html import BLUE, GREEN, GREY, ORANGE, captioned, drawing, image
 from dpmix.summary.clustering import LOSS_NAMES
-from dpmix.summary.contrast_result import Contrast, Difference
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.headline import amount
-from dpmix.summary.posterior_result import PosteriorSummary, Share
 
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.summary.contrast_result import Contrast, Difference
     from dpmix.summary.density import Joint
+    from dpmix.summary.posterior_result import PosteriorSummary, Share
     from dpmix.summary.summary_result import Summary
 
 __all__ = [

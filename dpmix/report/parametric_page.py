@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.report.drawn_release import plain
@@ -23,10 +24,13 @@ from dpmix.store.html import (
     on_dates,
     whole_dates,
 )
-from dpmix.summary.composition_results import CompositionResults, Ellipsoid
 from dpmix.summary.headline import amount
-from dpmix.summary.row_labels import ByClass
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.summary.composition_results import CompositionResults, Ellipsoid
+    from dpmix.summary.row_labels import ByClass
+    from dpmix.summary.summary_result import Summary
 
 __all__ = [
     "bars_figure",

@@ -17,7 +17,6 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpmix.errors import UsageError
-from dpmix.kernels.layout import Floats
 from dpmix.report.drawn_release import plain, shown, values_of
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import (
@@ -37,6 +36,7 @@ from dpmix.store.html import (
 )
 
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
     from dpmix.summary.clustering import Clustering
     from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
     from dpmix.summary.summary_result import Summary

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.results.nodes import ABSENT, Array, Attr, Each, Table, Tree
 from dpmix.store.frames import Frame
-from dpmix.store.h5 import Attribute
 from dpmix.store.tree import Node, Variable, write_tree
+
+if TYPE_CHECKING:
+    from dpmix.store.h5 import Attribute
 
 __all__ = ["tables_in", "write_result"]
 

@@ -14,11 +14,12 @@ from dpmix.results.as_hdf5 import write_result
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ABSENT, Array, Attr, Each, Table, Tree
 from dpmix.results.tabulated import Tabulated, frame_of_table
-from dpmix.store.frames import Frame
-from dpmix.store.h5 import Attribute
 
 if TYPE_CHECKING:
     import pandas
+
+    from dpmix.store.frames import Frame
+    from dpmix.store.h5 import Attribute
 
 __all__ = ["Result", "plain", "to_json"]
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.results.nodes import Table
 from dpmix.store.frames import Frame
 
 if TYPE_CHECKING:
     import pandas
+
+    from dpmix.results.nodes import Table
 
 __all__ = ["FIRST", "Tabulated", "TabulatedFigures", "frame_of_rows", "frame_of_table", "to_notebook"]
 

@@ -11,18 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.release.cells import Counts
 from dpmix.release.column_units import Unit, unit_from_text
 from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
 from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
 from dpmix.store.h5 import Attribute, reading
+
+if TYPE_CHECKING:
+    from dpmix.release.cells import Counts
 
 __all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
 

@@ -11,16 +11,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.run.kept_quantities import Derive, Predict, fill_recorded, make_recorded, write_predictive
-from dpmix.run.workspace import Workspace
 from dpmix.store import h5
 from dpmix.store.atomic import publish
+
+if TYPE_CHECKING:
+    from dpmix.run.workspace import Workspace
 
 __all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "write_chains"]
 

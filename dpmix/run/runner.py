@@ -17,14 +17,17 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from numpy.random import PCG64, Generator, SeedSequence
 
 from dpmix.errors import DpmixError, Interrupted, SamplerError
-from dpmix.models.model_protocols import ModelChain, Samples
 from dpmix.numerics.jit import compiling
 from dpmix.run.progress import ChainProgress, Watch
-from dpmix.run.workspace import Workspace
+
+if TYPE_CHECKING:
+    from dpmix.models.model_protocols import ModelChain, Samples
+    from dpmix.run.workspace import Workspace
 
 __all__ = ["Run", "Stop", "available_cores", "chain_generator", "run", "stop_on_signals"]
 

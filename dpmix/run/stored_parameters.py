@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 from dpmix.models.model_protocols import GROUP
-from dpmix.store.h5 import Group
+
+if TYPE_CHECKING:
+    from dpmix.store.h5 import Group
 
 __all__ = [
     "Floats",

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.rounding import permits_verbatim
 from dpmix.numerics.rounding import stated as exact
-from dpmix.spec.advise_section import AdviseSpec
-from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import auto_in_words, why_settled
-from dpmix.spec.data_section import DataSpec
 from dpmix.spec.days import alike
 from dpmix.spec.kinds import AUTO
-from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import (
     BETA,
     CONCENTRATION,
@@ -31,9 +27,15 @@ from dpmix.spec.model_section import (
     niw_from_bounds,
     prior_in_words,
 )
-from dpmix.spec.privacy_section import PrivacySpec
-from dpmix.spec.run_spec import RunSpec
-from dpmix.spec.synthesis_section import SynthesisSection
+
+if TYPE_CHECKING:
+    from dpmix.spec.advise_section import AdviseSpec
+    from dpmix.spec.audit_section import AuditSpec
+    from dpmix.spec.data_section import DataSpec
+    from dpmix.spec.mechanism_section import MechanismSection
+    from dpmix.spec.privacy_section import PrivacySpec
+    from dpmix.spec.run_spec import RunSpec
+    from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
 Mixture = NormalMixture | BetaMixture | MultivariateNormalMixture

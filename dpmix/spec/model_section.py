@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from dpmix.spec.capabilities import Capabilities
 from dpmix.spec.days import alike
 from dpmix.spec.fields import (
     ChosenBy,
@@ -26,6 +25,9 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.kinds import KERNELS, MODELS, SAMPLERS, sampler_of
+
+if TYPE_CHECKING:
+    from dpmix.spec.capabilities import Capabilities
 
 __all__ = [
     "BETA",

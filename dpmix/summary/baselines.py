@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Law, expect
 from dpmix.release.cells import Counts, count_outputs, tally
-from dpmix.results.nodes import Quantity
 from dpmix.run.chains_reader import Chains, ChainSet
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.ems import CELLS, Ems, coarse_edges, estimate, grouped
 from dpmix.summary.grids import public_bounds
+
+if TYPE_CHECKING:
+    from dpmix.results.nodes import Quantity
+    from dpmix.spec.summary_section import SummarySpec
 
 __all__ = ["Curves", "baseline_curves", "count_values", "ems_of", "smoothed_histogram"]
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.layout import Floats
-from dpmix.mechanisms.laws.every import Law
 from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
-from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.run_spec import RunSpec
-from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import Subject, guarantee_briefly, guarantee_in_words
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.mechanisms.laws.every import Law
+    from dpmix.run.chains_reader import ChainSet
+    from dpmix.summary.diagnostics import Scalar
 
 __all__ = [
     "Acceptance",

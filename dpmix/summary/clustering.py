@@ -12,18 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Floats
 from dpmix.numerics import partitions
 from dpmix.results.nodes import Array, Each, ResultSection
-from dpmix.run.chains_reader import Chains
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
 from dpmix.summary.grids import spread
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import Chains
 
 # What is reported of the partition of the records, as data
 

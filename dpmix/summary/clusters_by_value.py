@@ -27,18 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta
-from dpmix.kernels.layout import Family
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.release.cells import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
-from dpmix.run.chains_reader import Chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day
 from dpmix.summary.dated import dated_of
@@ -46,6 +44,10 @@ from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds, spread
 from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures, generator, states_at
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family
+    from dpmix.run.chains_reader import Chains
 
 __all__ = [
     "CellProbabilities",

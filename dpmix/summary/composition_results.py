@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.rounding import figure
@@ -32,7 +31,10 @@ from dpmix.results.nodes import (
     by_name,
     percent,
 )
-from dpmix.run.chains_reader import ChainSet
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import ChainSet
 
 __all__ = [
     "BOOTSTRAP",

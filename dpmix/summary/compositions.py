@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.run.chains_reader import ChainSet, NamedChains
-from dpmix.run.stored_parameters import Stored
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, hellinger
 from dpmix.summary.grids import DEFAULT_POINTS, spread
 from dpmix.summary.random_measures import generator
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import ChainSet, NamedChains
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.spec.summary_section import SummarySpec
 
 __all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]
 

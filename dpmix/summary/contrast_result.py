@@ -10,12 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
-from dpmix.kernels.layout import Floats
 from dpmix.release.column_units import labelled, unit_of
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import (
@@ -32,7 +31,6 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
-from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.days import Day
 from dpmix.summary.chains_account import provenance_of
@@ -41,6 +39,10 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.headline import amount
 from dpmix.summary.row_labels import shown_name
 from dpmix.summary.subject import Subject, is_private, is_simulated
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import ChainSet, NamedChains
 
 __all__ = [
     "Contrast",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.density import Density, Joint
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.summary.density import Density, Joint
 
 __all__ = ["Distribution", "density_sections", "distribution_section"]
 

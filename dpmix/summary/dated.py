@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.layout import Floats
-from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.days import Day, day_text
-from dpmix.summary.diagnostics import Scalar
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import ChainSet
+    from dpmix.summary.diagnostics import Scalar
 
 __all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "days"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import levels_of_nodes
 from dpmix.run.chains_reader import Block, Chains, read_chains
@@ -28,6 +28,9 @@ from dpmix.summary.random_measures import (
     settle_rest,
     state_measures,
 )
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
 
 _LEVELS = 500
 _HELLINGER_SAMPLE = 20_000

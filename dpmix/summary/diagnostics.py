@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.kernels.layout import Floats
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
 
 MIN_DRAWS = 4
 MOVED = 0.5

@@ -24,16 +24,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.layout import Floats
-from dpmix.mechanisms.laws.transitions import Transition
 from dpmix.release.cells import Counts, edges_of
 from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.spec.days import Day
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.transitions import Transition
 
 __all__ = ["CELLS", "Ems", "EmsEstimate", "coarse_edges", "estimate", "grouped", "smoothed"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import Chains
 
 DEFAULT_POINTS = 200

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check
-from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import LEARNT, RHAT, is_headline
-from dpmix.summary.subject import Subject
+
+if TYPE_CHECKING:
+    from dpmix.summary.diagnostics import Scalar
+    from dpmix.summary.subject import Subject
 
 __all__ = [
     "FAR",

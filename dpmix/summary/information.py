@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmix.results.nodes import ResultSection, Tile, percent
-from dpmix.run.chains_reader import Chains
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
 
 __all__ = ["InformationKept", "information_kept"]
 

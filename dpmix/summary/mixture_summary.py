@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.layout import Floats
-from dpmix.run.chains_reader import Chains
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.baselines import baseline_curves
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
@@ -27,6 +25,11 @@ from dpmix.summary.row_labels import shown_name
 from dpmix.summary.summary_result import ClusterCounts, Summary
 from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import Chains
+    from dpmix.spec.summary_section import SummarySpec
 
 
 def summarize_chains(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,13 @@ from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import expect
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
-from dpmix.run.chains_reader import Chains
 from dpmix.spec.kinds import KERNELS
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds
-from dpmix.summary.random_measures import Measures
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
+    from dpmix.summary.random_measures import Measures
 
 __all__ = ["NoisyMasses", "channel_of", "kernel_of_fit", "share_kept", "theta_of"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from dpmix.results.nodes import (
 )
 from dpmix.spec.days import Day, day_text
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
 from dpmix.summary.row_labels import shown_name
+
+if TYPE_CHECKING:
+    from dpmix.summary.diagnostics import Scalar
 
 __all__ = ["parameter_sections"]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark, percent
-from dpmix.run.chains_reader import NamedChains
-from dpmix.run.stored_parameters import Stored
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.composition_results import CompositionResults, composition_remarks
@@ -32,6 +28,12 @@ from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.summary_result import Distribution, Summary
 from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import NamedChains
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.spec.summary_section import SummarySpec
 
 __all__ = ["RegressionAccount", "mixture_densities", "pointwise"]
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,9 @@ from scipy import stats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
-from dpmix.models.multinomial.release_law import KnownRelease
 from dpmix.numerics.rounding import permits_verbatim
 from dpmix.posteriors.hellinger_law import folded, row_of_two
 from dpmix.posteriors.simulated_draws import distances, errors_of, settled, tables_of
-from dpmix.release.sanitized import Release
 from dpmix.results.nodes import (
     Array,
     Each,
@@ -42,6 +40,10 @@ from dpmix.results.nodes import (
 )
 from dpmix.results.result import Result
 from dpmix.summary.subject import guarantee_in_words, is_private
+
+if TYPE_CHECKING:
+    from dpmix.models.multinomial.release_law import KnownRelease
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "Accounted",

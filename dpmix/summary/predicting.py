@@ -13,14 +13,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
@@ -30,14 +29,17 @@ from dpmix.release.column_units import Categories
 from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
 from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_reader import Block, Chains, ChainSet, NamedChains
-from dpmix.run.stored_parameters import Stored
 from dpmix.spec.combinations import models_that
 from dpmix.spec.days import day_text
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.store.frames import Frame
 from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import generator, settle_rest, state_measures
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.spec.summary_section import SummarySpec
 
 __all__ = [
     "Input",

@@ -21,13 +21,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
@@ -35,7 +34,6 @@ from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
-from dpmix.run.stored_parameters import Stored
 from dpmix.spec.days import Day
 from dpmix.spec.model_section import NIG, prior_in_words
 from dpmix.summary.chains_account import spec_of
@@ -44,8 +42,12 @@ from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.density import correlation_names, correlations, names_of, of_column, scalars_of
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of, family_on_line
 from dpmix.summary.grids import density_points, public_bounds
-from dpmix.summary.quantities import Wanted
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, generator
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.summary.quantities import Wanted
 
 __all__ = [
     "PULL",

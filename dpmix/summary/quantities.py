@@ -14,15 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.kernels.layout import Family, Floats
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
 from dpmix.run.stored_parameters import figures
-from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import Measures
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.summary.families.family_of_fit import FittedColumn
 
 __all__ = ["BEYOND", "Beyond", "GINI_POINTS", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
 

@@ -21,15 +21,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.run.chains_reader import Chains, ChainSet
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.kernels.multivariate_family import NormalInverseWishart
+    from dpmix.run.chains_reader import Chains, ChainSet
 
 _STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics.rounding import permits_verbatim
 from dpmix.results.nodes import Remark, percent
-from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.chains_account import Acceptance
-from dpmix.summary.check.check_result import Check
-from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.information import InformationKept
 from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
+    from dpmix.run.chains_reader import ChainSet
+    from dpmix.summary.chains_account import Acceptance
+    from dpmix.summary.check.check_result import Check
+    from dpmix.summary.diagnostics import Scalar
+    from dpmix.summary.information import InformationKept
 
 RHAT = 1.01
 ESS = 400.0

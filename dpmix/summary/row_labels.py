@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.kernels.layout import Floats
 from dpmix.models.model_protocols import GROUP
-from dpmix.run.chains_reader import ChainSet, NamedChains
-from dpmix.run.stored_parameters import Stored
-from dpmix.summary.diagnostics import Scalar
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_reader import ChainSet, NamedChains
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.summary.diagnostics import Scalar
 
 __all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.loo import shared
@@ -30,6 +30,9 @@ from dpmix.summary.grids import spread
 from dpmix.summary.prior import key_of_prior, log_prior
 from dpmix.summary.remarks import MOST_LISTED, is_headline
 from dpmix.summary.row_labels import row_labels, shown_name
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
 
 __all__ = [
     "MOST_K",

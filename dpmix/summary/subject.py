@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics.rounding import figure
 from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.release.sanitized import done_in_words, replacing_in_words
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
 
 # What a release guarantees, in words
 

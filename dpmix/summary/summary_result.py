@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.layout import Floats
-from dpmix.release.cells import Counts
 from dpmix.release.column_units import unit_text
 from dpmix.results.nodes import Each, Quantity, Remark, ResultSection, Tree, place_in, warnings_section
 from dpmix.results.result import Result
@@ -22,7 +20,6 @@ from dpmix.summary.clusters_by_value import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.parameter_table import parameter_sections
@@ -34,8 +31,11 @@ from dpmix.summary.sensitivity import Sensitivity
 from dpmix.summary.variance import VarianceShares
 
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.release.cells import Counts
     from dpmix.summary.clustering import Clustering
     from dpmix.summary.density import Density, Joint
+    from dpmix.summary.diagnostics import Scalar
 
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 

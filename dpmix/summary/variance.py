@@ -34,19 +34,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.learned_family import LearnedNormal
-from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
-from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.summary.check.replicators import places
 from dpmix.summary.density import of_column
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
@@ -54,6 +51,11 @@ from dpmix.summary.grids import spread
 from dpmix.summary.prior import centred_log_density
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, generator, join, states_at
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.kernels.multivariate_family import NormalInverseWishart
+    from dpmix.run.chains_reader import Chains, NamedChains
 
 __all__ = [
     "QUANTITIES",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dpmix.errors import SpecError
-from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.run.stored_parameters import figures
-from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains, NamedChains
+    from dpmix.spec.summary_section import SummarySpec
+    from dpmix.summary.families.family_of_fit import FittedColumn
 
 __all__ = ["check_quantities", "wanted_of"]
 

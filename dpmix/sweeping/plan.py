@@ -8,16 +8,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DpmixError, SpecError
 from dpmix.models.custom.section import CustomModel
 from dpmix.release.synthetic_files import beside
-from dpmix.spec import RunSpec
 from dpmix.spec.fields import shown
 from dpmix.spec.load import read_contents, replaced
 from dpmix.spec.run_spec import check_spec
 from dpmix.spec.sweep_spec import LABEL, SweepSpec
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 __all__ = ["STANDARD", "Plan", "Planned", "check_ledger", "make_plan"]
 

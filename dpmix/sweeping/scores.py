@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from scipy import stats
 
 from dpmix.data import simulations
 from dpmix.summary.density import Density, hellinger
-from dpmix.summary.summary_result import Distribution, Summary
+
+if TYPE_CHECKING:
+    from dpmix.summary.summary_result import Distribution, Summary
 
 __all__ = [
     "DENSITY_SCORES",

@@ -7,13 +7,15 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmix.store.atomic import write_bytes
-from dpmix.store.h5 import Attribute
 from dpmix.store.tree import Node, Variable, write_tree
+
+if TYPE_CHECKING:
+    from dpmix.store.h5 import Attribute
 
 __all__ = ["TIMES", "columns_of", "means", "telling", "write_csv", "write_hdf5"]
 

@@ -12,20 +12,22 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.numerics.rounding import figure
-from dpmix.privacy.accounting import Guarantee
 from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.spec.days import Day, day_text
-from dpmix.synthesis.records import Column as Recorded
 from dpmix.synthesis.utility import DIRECTIONS, Figures, PairOfColumns
+
+if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.synthesis.records import Column as Recorded
 
 __all__ = [
     "ComparedDensity",

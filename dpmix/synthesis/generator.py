@@ -5,19 +5,21 @@ from __future__ import annotations
 import abc
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.exact import Source
-from dpmix.release.possible import Possible
 from dpmix.release.sanitized import Release
-from dpmix.synthesis.records import Column, Records
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.privacy.exact import Source
+    from dpmix.release.possible import Possible
+    from dpmix.synthesis.records import Column, Records
 
 Floats = NDArray[np.float64]
 Labels = tuple[tuple[str, ...] | None, ...]

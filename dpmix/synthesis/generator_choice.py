@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
@@ -16,7 +16,6 @@ from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechani
 from dpmix.privacy.exact import digits, expm1, round_up
 from dpmix.release.columns import Cells, Column, Grid, bounds_in_words
 from dpmix.release.possible import possible_of
-from dpmix.spec import RunSpec
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,
@@ -24,10 +23,13 @@ from dpmix.spec.synthesis_section import (
     SmoothedHistogramSynthesis,
     SynthesisSection,
 )
-from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
 from dpmix.synthesis.urn import DirichletMultinomial, NewValues, PitmanYorRecords, accepted
 from dpmix.synthesis.urn_guarantee import dm_concentration, dm_offers, dm_records, largest_records, offers
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
+    from dpmix.synthesis.generator import Generator
 
 __all__ = ["generator_of", "written"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,17 @@ from dpmix.mechanisms.curators.mechanism import (
     NoisyCells,
     smoothing_of_twice_epsilon,
 )
-from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
-from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, integers
 from dpmix.privacy.noise import WholeNoise
-from dpmix.release.columns import Cells, Ints
 from dpmix.spec.capabilities import counted
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
-from dpmix.synthesis.records import Records
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.release.columns import Cells, Ints
+    from dpmix.synthesis.records import Records
 
 WORDS = {"laplace": "Laplace", "gaussian": "Gaussian", "geometric": "two-sided geometric"}
 

@@ -6,7 +6,7 @@ import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.fft import dct, idct
@@ -32,8 +32,10 @@ from dpmix.synthesis.comparison import (
 )
 from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
-from dpmix.synthesis.records import Column, Records
 from dpmix.synthesis.utility import NEEDS, Figures, JointYardstick, Yardstick
+
+if TYPE_CHECKING:
+    from dpmix.synthesis.records import Column, Records
 
 __all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,10 @@ from dpmix.data.simulations import generators, simulate_records
 from dpmix.data.tables import load_mixed
 from dpmix.errors import SpecError
 from dpmix.release.columns import Column
-from dpmix.spec import RunSpec
 from dpmix.spec.data_section import ColumnsSection, digits_of
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 __all__ = ["Column", "Records", "column_of", "columns_of", "load_records"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
-from dpmix.release.column_units import Unit
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside, read_account
-from dpmix.spec import RunSpec
 from dpmix.spec.table_source import TableFiles
 from dpmix.synthesis.records import columns_of
+
+if TYPE_CHECKING:
+    from dpmix.release.column_units import Unit
+    from dpmix.spec import RunSpec
 
 __all__ = ["load_synthetic", "stated_synthetic"]
 

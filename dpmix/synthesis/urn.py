@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,11 @@ from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Loss
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import upward
-from dpmix.privacy.exact import Source
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.possible import Possible, holds
 from dpmix.spec.capabilities import counted
 from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds, HistogramBase
 from dpmix.synthesis.generator import Generator, Labels, Randomness
-from dpmix.synthesis.records import Records
 from dpmix.synthesis.urn_guarantee import (
     dm_epsilon,
     global_delta,
@@ -43,6 +41,10 @@ from dpmix.synthesis.urn_guarantee import (
     theorem_delta,
     theorem_records,
 )
+
+if TYPE_CHECKING:
+    from dpmix.privacy.exact import Source
+    from dpmix.synthesis.records import Records
 
 __all__ = [
     "DirichletMultinomial",

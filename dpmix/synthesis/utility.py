@@ -42,7 +42,7 @@ import importlib.util
 import math
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,8 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from dpmix.synthesis.records import Column, Records
+if TYPE_CHECKING:
+    from dpmix.synthesis.records import Column, Records
 
 __all__ = [
     "DIRECTIONS",

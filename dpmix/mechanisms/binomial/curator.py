@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.curators.mechanism import (
     TWICE_EPSILON,
     Loss,
@@ -27,7 +26,10 @@ from dpmix.mechanisms.curators.mechanism import (
 from dpmix.mechanisms.curators.one_column import LocalOneColumn
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Ratio, Source, binomial, digits, expm1, log1p, round_down, round_up
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.binomial.section import BinomialMechanism
+    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)

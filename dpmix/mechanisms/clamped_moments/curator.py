@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.mechanism import (
     BEYOND,
     Pair,
@@ -31,6 +30,9 @@ from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatist
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.privacy.noise import AdditiveNoise
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 
 __all__ = [
     "ClampedMoments",

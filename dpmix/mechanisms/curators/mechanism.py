@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,11 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
-from dpmix.privacy.near_outputs import NearOutputs
 from dpmix.privacy.noise import AdditiveNoise, Kind, random_order
 from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.privacy.near_outputs import NearOutputs
 
 __all__ = [
     "BEYOND",

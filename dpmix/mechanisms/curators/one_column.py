@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import BEYOND, Mechanism, Pair, Pairs, clamp, pairs_of_groups
-from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.privacy.noise import random_order
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.curators.private_groups import Groups
+    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import HALF_NOISE, Loss, Mechanism, Pairs, Progress, additive_loss
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
-from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import (
     discrete_gaussian_epsilon,
@@ -24,7 +22,11 @@ from dpmix.privacy.conversions import (
     response_rho,
 )
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+    from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
+    from dpmix.release.sanitized import Release
 
 Floats = NDArray[np.float64]
 Noise = Literal["laplace", "geometric", "discrete_gaussian"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
-from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
 from dpmix.privacy.conversions import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.gaussian.section import GaussianMechanism
 
 
 @dataclass(frozen=True)

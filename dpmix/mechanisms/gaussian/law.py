@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laws.additive import Noisy
-from dpmix.mechanisms.laws.law_base import Floats, Ints
 from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, additive_matrix
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.law_base import Floats, Ints
 
 __all__ = ["LAW", "GaussianLaw"]
 

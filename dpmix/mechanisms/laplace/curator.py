@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
-from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
 from dpmix.privacy.noise import Kind, calibrated
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laplace.section import LaplaceMechanism
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ Latent records are taken for their cells here, so that a fitted density is known
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dpmix.mechanisms.laws.law_base import Floats, Ints
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.law_base import Floats, Ints
 
 __all__ = [
     "FINE",

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,14 @@ from dpmix.mechanisms.curators.mechanism import (
 from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_of, sums_by_group, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
-from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "GroupedLogMoments",

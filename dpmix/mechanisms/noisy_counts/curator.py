@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,11 @@ from dpmix.mechanisms.curators.statistic import (
     stated_discrete_gaussian,
 )
 from dpmix.mechanisms.laws.additive import noise_name, noise_sd
-from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 
 __all__ = ["NoisyCounts", "stated"]
 

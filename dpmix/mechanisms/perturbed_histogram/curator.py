@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,13 @@ from dpmix.mechanisms.curators.statistic import (
     stated_discrete_gaussian,
 )
 from dpmix.mechanisms.laws.additive import noise_sd
-from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
+    from dpmix.release.sanitized import Release
 
 Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
 

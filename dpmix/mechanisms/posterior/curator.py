@@ -12,10 +12,9 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.curators.mechanism import PublicRecords, Stated
 from dpmix.mechanisms.posterior.calibrations import (
     SMALLEST_DELTA,
     calibrated,
@@ -29,8 +28,11 @@ from dpmix.mechanisms.posterior.released_posterior import (
     LaplacePosterior,
     PosteriorRelease,
 )
-from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import Posteriors, weight_bits
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.curators.mechanism import PublicRecords, Stated
+    from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
 __all__ = ["choose", "from_spec", "make", "stated"]
 

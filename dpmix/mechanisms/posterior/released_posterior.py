@@ -11,7 +11,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,11 @@ from dpmix.mechanisms.curators.statistic import calibrated_scale, noise_rho
 from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.posteriors.simulated_draws import settled
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
-from dpmix.privacy.exact import Source
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.privacy.exact import Source
+    from dpmix.release.sanitized import Release
 
 __all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "PosteriorRelease"]
 

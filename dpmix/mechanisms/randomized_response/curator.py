@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
     order_in_words,
 )
-from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
 from dpmix.privacy.noise import random_order
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
+    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)

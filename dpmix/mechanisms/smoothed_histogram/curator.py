@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,13 @@ from dpmix.mechanisms.curators.mechanism import (
 )
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
+    from dpmix.release.sanitized import Release
 
 _GRID = 2**52
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,15 @@ from dpmix.mechanisms.curators.mechanism import (
     order_in_words,
 )
 from dpmix.mechanisms.curators.one_column import checked_edges
-from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, digits
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
 from dpmix.privacy.noise import random_order
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
+    from dpmix.privacy.accounting import Guarantee
+    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,14 @@ from dpmix.mechanisms.curators.mechanism import (
     order_in_words,
 )
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
-from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.wavelet.section import WaveletMechanism
+    from dpmix.release.sanitized import Release
 
 _MOST = 2**28
 """Numbers that a release may have: two gigabytes."""

@@ -9,7 +9,7 @@ too: l_j is then the log density of the noise h_j - c_j, and the released number
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "HiddenCounts",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -31,8 +31,10 @@ from dpmix.models.custom.section import CustomModel
 from dpmix.models.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, default_offers, make_tally
 from dpmix.numerics.jit import fresh_njit, keep_nothing
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Custom", "FUNCTIONS", "UserCode", "build", "load_code"]
 

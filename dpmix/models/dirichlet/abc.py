@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -32,8 +32,10 @@ from dpmix.models.dirichlet.mean_logarithms import release_generator, simulate_m
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Simulated", "build", "make_known", "simulate"]
 

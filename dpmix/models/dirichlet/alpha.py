@@ -23,7 +23,7 @@ noise on T. They are taken at an alpha that the release tells, so that the same 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -37,9 +37,11 @@ from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
 from dpmix.numerics.special import log_gamma_p, trigamma
-from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import GammaPrior
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
     "AlphaPrior",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -44,8 +44,10 @@ from dpmix.models.dirichlet.model import Composition, CompositionPart, used_part
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Augmented", "Compositions", "build", "known_of"]
 

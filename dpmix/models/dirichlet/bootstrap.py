@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -24,8 +24,10 @@ from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, release_genera
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
     "Bootstrap",

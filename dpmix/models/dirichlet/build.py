@@ -13,12 +13,14 @@ Every method gives draws of alpha in the same form (`dpmix.models.dirichlet.mode
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dpmix.errors import SpecError
 from dpmix.models.model_protocols import ParametricModel
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["build"]
 

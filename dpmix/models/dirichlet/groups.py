@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -54,9 +54,11 @@ from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, trigamma
-from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import GammaPrior
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["GroupedCompositions", "GroupedCompositionsChain", "build"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 from dpmix.models.dirichlet.latent_records import set_shapes, standard_cube
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, trigamma
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "dirichlet_mle",

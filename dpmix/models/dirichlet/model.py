@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -14,8 +14,10 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.section import DirichletModel
 from dpmix.models.model_protocols import Parameter, ParametricModel
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
     "Composition",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -27,8 +27,10 @@ from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
 from dpmix.numerics.special import digamma, log_beta, trigamma
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["CensoredMoments", "NormalApproximation", "build", "censored_moments", "make_moments"]
 

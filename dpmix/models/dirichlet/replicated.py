@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -32,8 +33,10 @@ from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, set_sh
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Replicated", "build"]
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -76,9 +76,11 @@ from dpmix.models.discrete.random_measure import (
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
-from dpmix.release.columns import Cells, Grid
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.columns import Cells, Grid
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Discrete", "DiscreteGroups", "build"]
 

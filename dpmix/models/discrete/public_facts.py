@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
-from dpmix.models.discrete.base_measures import ColumnBase
 from dpmix.models.discrete.random_measure import LabelColumn, NumericColumn
-from dpmix.models.discrete.section import DiscreteModel
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
-from dpmix.release.sanitized import Release
-from dpmix.spec.summary_section import SummarySpec
+
+if TYPE_CHECKING:
+    from dpmix.models.discrete.base_measures import ColumnBase
+    from dpmix.models.discrete.section import DiscreteModel
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.summary_section import SummarySpec
 
 __all__ = [
     "OTHER",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -21,8 +21,10 @@ from dpmix.models.histogram_mixture.sweep import draw_random_measure, make_group
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.numerics.mixing import PitmanYor
 from dpmix.numerics.special import log_beta
+
+if TYPE_CHECKING:
+    from dpmix.numerics.mixing import PitmanYor
 
 __all__ = [
     "HistogramMixture",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
@@ -12,8 +14,10 @@ from dpmix.models.linear_regression.latent_records import farthest_change
 from dpmix.models.linear_regression.model import LinearRegression, check_widths, moments_law, start_values
 from dpmix.models.linear_regression.section import LinearRegressionModel
 from dpmix.models.sum_augmentation import default_offers
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["build"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -53,7 +53,9 @@ from dpmix.models.sum_augmentation import (
 )
 from dpmix.numerics.factors import invert_lower, product
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = ["GroupedRegression", "GroupedRegressionChain", "KnownGroupedMoments"]
 

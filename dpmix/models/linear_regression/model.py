@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -34,14 +34,16 @@ from dpmix.models.linear_regression.latent_records import (
     run_moment_sweeps,
     size_of,
 )
-from dpmix.models.linear_regression.section import LinearRegressionModel
 from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
-from dpmix.release.sanitized import Release
 from dpmix.spec.days import Day, alike
 from dpmix.spec.model_section import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
+
+if TYPE_CHECKING:
+    from dpmix.models.linear_regression.section import LinearRegressionModel
+    from dpmix.release.sanitized import Release
 
 __all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
 

@@ -23,7 +23,7 @@ import json
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -41,8 +41,10 @@ from dpmix.models.multinomial.section import MultinomialModel
 from dpmix.numerics.jit import njit
 from dpmix.posteriors.hellinger_law import weight
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
-from dpmix.release.sanitized import Release
-from dpmix.spec.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
+    from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Multinomial", "Responses", "build", "responses_of", "sweep_shares"]
 

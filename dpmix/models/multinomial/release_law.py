@@ -21,6 +21,7 @@ likelihood of c is w(r | c)/Z(c).
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -40,7 +41,9 @@ from dpmix.posteriors.hellinger_law import (
     weight,
 )
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = [
     "MOST_STATES",

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -30,7 +30,9 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.release.sanitized import Release
 
 __all__ = ["MOST_CELLS", "BayesResponses", "sweep_responses"]
 

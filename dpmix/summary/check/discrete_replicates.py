@@ -10,6 +10,7 @@ for linear, as the model knows no more within a cell than its base measure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -20,11 +21,13 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column
-from dpmix.run.chains_reader import NamedChains
-from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator
 from dpmix.summary.dated import bins_in_words, dated_of
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import NamedChains
+    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
 

@@ -10,12 +10,12 @@ out of what 99% of replicates reach from some e on. The noise is in E[T of recor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.run.chains_reader import Chains
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
@@ -23,6 +23,9 @@ from dpmix.summary.check.replicators import RankComparison, Unavailable, compare
 from dpmix.summary.dated import dated_of, days
 from dpmix.summary.families.family_of_fit import columns_of
 from dpmix.summary.random_measures import generator
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
 
 __all__ = ["check_records"]
 

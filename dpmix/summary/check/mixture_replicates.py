@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.run.chains_reader import Chains
 from dpmix.summary.check.replicators import Replicator, Unavailable
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import (
     Measures,
     states_at,
 )
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family, Floats
+    from dpmix.run.chains_reader import Chains
 
 __all__ = [
     "MixtureReplicator",

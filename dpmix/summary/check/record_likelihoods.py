@@ -20,16 +20,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.errors import SpecError
-from dpmix.kernels.layout import Family
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
-from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import count_outputs, tally
 from dpmix.release.tallies import wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
@@ -37,6 +36,10 @@ from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import Measures, generator, states_at
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Family
+    from dpmix.mechanisms.laws.every import Law
 
 __all__ = [
     "MOST_RECORDS",

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.every import Law
-from dpmix.run.chains_reader import ChainSet, NamedChains
-from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.check_result import Check, Entry
 from dpmix.summary.check.mixture_replicates import HistogramReplicator
 from dpmix.summary.check.replicators import Replicator, Unavailable, compare, places
 from dpmix.summary.dated import bins_in_words, dated_of
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.every import Law
+    from dpmix.run.chains_reader import ChainSet, NamedChains
+    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["StatisticReplicator", "check_statistic"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -30,11 +30,13 @@ from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.sanitized import Release
-from dpmix.run.chains_reader import NamedChains
 from dpmix.summary.check.discrete_replicates import cdf_of, cell_probabilities
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator, has
 from dpmix.summary.dated import bins_in_words, dated_of
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import NamedChains
 
 __all__ = [
     "Answers",
