@@ -16,7 +16,7 @@ from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
 from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.row_labels import NAMELESS
+from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import Subject, guarantee_briefly, guarantee_in_words
 
 __all__ = [
@@ -171,20 +171,10 @@ def provenance_of(chains: ChainSet) -> Provenance:
         spec=spec_of(chains).for_analyst().to_yaml(),
         facts=facts,
         subject=Subject(
-            columns=_columns(chains),
+            columns=data_columns(chains),
             n=n,
             unit=chains.unit,
             groups=tuple(group for names in (mechanism.groups or {}).values() for group in names),
             short=guarantee_briefly(attrs, mechanism),
         ),
-    )
-
-
-def _columns(chains: ChainSet) -> tuple[str, ...]:
-    """Return the names of the columns of the data, which releases of statistics tell in their mechanism."""
-    stated = getattr(chains.mechanism, "columns", ())
-    named = tuple(str(getattr(column, "name", column)) for column in stated or ())
-    own = str(getattr(chains.mechanism, "column", "") or "")
-    return named or tuple(
-        name for name in dict.fromkeys((*chains.columns, own)) if name and name not in NAMELESS
     )

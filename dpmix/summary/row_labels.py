@@ -11,15 +11,14 @@ import numpy as np
 
 from dpmix.kernels.layout import Floats
 from dpmix.models.model_protocols import GROUP
-from dpmix.run.chains_reader import NamedChains
+from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["NAMELESS", "ByClass", "by_class", "row_labels", "shown_name"]
+__all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]
 
 _ROWS = ("prediction", "prediction_clamped", "predictive")
 _CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
-NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def by_class(chains: NamedChains, parameters: Mapping[str, Scalar]) -> tuple[ByC
             )
             found.append(
                 ByClass(
-                    parameter.column,
+                    _feature(parameter),
                     _named(chains),
                     group,
                     tuple(classes),
@@ -98,11 +97,27 @@ def shown_name(name: str, labels: Mapping[str, str]) -> str:
     return name if label is None else f"{title}[{label}]"
 
 
+def data_columns(chains: ChainSet) -> tuple[str, ...]:
+    """Return the names of the columns of the data, as far as a release tells them.
+
+    Those that the mechanism states; else those of the release, where they are the data's and not only where
+    its numbers stand (`Capabilities.names_columns`).
+    """
+    law = chains.mechanism
+    stated = tuple(str(getattr(column, "name", column)) for column in getattr(law, "columns", ()) or ())
+    own = str(law.get("column") or "")
+    released = chains.columns if law.names_columns else ()
+    return stated or tuple(dict.fromkeys(name for name in (*released, own) if name))
+
+
 def _named(chains: NamedChains) -> str:
     """Return the name of the class, or of the only column; empty where the release does not tell it."""
-    stated = tuple(getattr(chains.mechanism, "columns", ()) or ()) or chains.columns
-    last = str(getattr(stated[-1], "name", stated[-1])) if stated else ""
-    return str(getattr(chains.mechanism, "column", "") or "") if last in NAMELESS else last
+    return "".join(data_columns(chains)[-1:])
+
+
+def _feature(parameter: Stored) -> str:
+    """Return the column whose levels a parameter is of, or "feature_2" where it is not named."""
+    return parameter.column or parameter.title.removeprefix("p_")
 
 
 def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[str]) -> str:
@@ -116,7 +131,7 @@ def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[s
     levels = [value for dim, value in place.items() if dim.startswith(_LEVEL)]
     if _CLASS in place:
         own = f"{name} = {place[_CLASS]}"
-        return f"{parameter.column} = {levels[0]} given {own}{about}" if levels else f"{own}{about}"
+        return f"{_feature(parameter)} = {levels[0]} given {own}{about}" if levels else f"{own}{about}"
     if _CATEGORY in place and (named or parameter.column):
         return f"{parameter.column or named} = {place[_CATEGORY]}{about}"
     return ""
