@@ -24,6 +24,7 @@ from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.data_section import digits_of
 from dpmix.summary.predicting import mixture_records, parametric_records
+from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         values = drawn(shape, lambda *_: values, records, again=False)
     else:
         mixture, first = chains, mixture_records(chains, records)
-        described, labels = _columns(chains, chains.columns, first.shape[1])
+        described, labels = _columns(chains, data_columns(chains), first.shape[1])
         shape = shape_of(spec, described, [known is None for known in labels])
 
         def draw(count: int, batch: int) -> NDArray[np.float64]:
@@ -380,7 +381,7 @@ def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list
         part: dict[str, Any] = {"name": names[0] or "category"}
         labels = _labels(chains, part, width)
         return [{**part, "categories": list(labels or ())}], (labels,)
-    names = names if all(names) else chains.columns
+    names = names if all(names) else data_columns(chains)
     if len(names) != width:  # the coefficients of one column
         names = (source.data_column,)
     found: list[dict[str, Any]] = [{"name": name} for name in names]

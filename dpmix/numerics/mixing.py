@@ -20,6 +20,7 @@ __all__ = [
     "draw_concentration_truncated",
     "draw_measure",
     "initial_concentration",
+    "opening_mass",
     "truncation_error",
 ]
 
@@ -42,12 +43,25 @@ def initial_concentration(mixing: PitmanYor) -> float:
 
 
 @njit
+def opening_mass(alpha, discount, k):
+    """Return the predictive weight alpha + k d of a new component behind k others.
+
+    The first record opens one, whatever the weight: where alpha is not above 0 it is 1.
+    """
+    mass = alpha + k * discount
+    return mass if k > 0 or mass > 0.0 else 1.0
+
+
+@njit
 def draw_measure(rng, alpha, discount, counts, k, weights):
     """Draw (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d): P given a partition (Pitman 1996).
 
     `counts` (>= k,) holds the block sizes; `weights` (>= k,) receives w_1..w_k; the leftover w_0 is returned.
-    Without blocks all is left over, also where the concentration is so small that its gamma underflows.
+    Without blocks all is left over, also where the concentration is so small that its gamma underflows, or
+    not above 0.
     """
+    if k == 0 and not alpha > 0.0:
+        return 1.0
     total = 0.0
     for h in range(k):
         weights[h] = rng.standard_gamma(counts[h] - discount)

@@ -60,8 +60,8 @@ def regression_pictures(summary: Summary) -> list[str]:
     for place, name in enumerate(names[:-1][:_MOST]):
         others = " with the other predictors in the middle of their bounds," if len(names) > 2 else ""
         caption = (
-            f"Mean {names[-1]} by {name},{others} over the public bounds: posterior mean of the line, and "
-            f"its {level} band at each point by itself."
+            f"Mean {names[-1]} by {_shown(summary, name)},{others} over the public bounds: posterior mean of "
+            f"the line, and its {level} band at each point by itself."
         )
         caption += " It is the line before errors are cut to the bounds." if truncated else ""
         parts.append(captioned(lines_figure(summary, place), _finding(summary, name, names[-1]), caption))
@@ -113,7 +113,7 @@ def lines_figure(summary: Summary, place: int) -> Figure:
             )
             handles += [line] if group else [line, band]
         axes.set_xlim(*law.bounds[place])
-        axes.set_xlabel(plain(subject.titled(names[place]), 60))
+        axes.set_xlabel(plain(subject.titled(_shown(summary, names[place])), 60))
         axes.set_ylabel(plain(f"mean {subject.titled(names[-1])}", 40))
         if names[place] in summary.dated.columns:
             on_dates(axes)
@@ -133,7 +133,7 @@ def forest_figure(
             scalar = summary.parameters[f"beta[{group + ',' if group else ''}{name}]"]
             ends = list(scalar.quantiles.values())
             half = 0.5 * (high - low)
-            label = f"{name}, {group}" if group else name
+            label = f"{_shown(summary, name)}, {group}" if group else _shown(summary, name)
             prior = None if scalar.prior is None else (half * scalar.prior[0], half * scalar.prior[-1])
             rows.append((label, half * scalar.mean, half * ends[0], half * ends[-1], prior))
     places = np.arange(len(rows))
@@ -184,20 +184,26 @@ def _law(summary: Summary) -> ClampedMomentsLaw:
 
 
 def _names(law: ClampedMomentsLaw) -> tuple[str, ...]:
+    """Return the predictors as coefficients are named after them, and the response."""
     if len(set(law.columns)) == len(law.bounds):
         return tuple(law.columns)
-    return (*(f"x{i + 1}" for i in range(len(law.bounds) - 1)), "y")
+    return (*(f"{i + 1}" for i in range(len(law.bounds) - 1)), "response")
+
+
+def _shown(summary: Summary, name: str) -> str:
+    """Return a predictor as readers know it: "predictor 1" where the release does not name it."""
+    return name if name in summary.provenance.subject.columns else f"predictor {name}"
 
 
 def _finding(summary: Summary, name: str, response: str) -> str:
     """Say what the line of a predictor shows, of the first group."""
-    key = next(n for n in summary.parameters if n.startswith("beta[") and n.removesuffix("]").endswith(name))
-    scalar = summary.parameters[key]
+    groups = _law(summary).group_names
+    scalar = summary.parameters[f"beta[{','.join((*groups[:1], name))}]"]
     low, *_, high = scalar.quantiles.values()
     width = high - low
     way = "rises" if low > 0 else "falls" if high < 0 else "may rise or fall"
     return (
-        f"{response} {way} with {name}: slope {amount(scalar.mean, width)}, "
+        f"{response} {way} with {_shown(summary, name)}: slope {amount(scalar.mean, width)}, "
         f"{100 * summary.level:g}% interval {amount(low, width)} to {amount(high, width)}"
     )
 

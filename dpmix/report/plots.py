@@ -236,7 +236,7 @@ def rank_figure(summary: Summary, name: str) -> Figure:
             )
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, max(2.0, 1.05 * shares.max())))
         axes.set_xlabel("rank among the draws of all chains")
-        axes.set_title(f"{plain(summary.shown(name), 38)}: ranks, 1 if chains agree", loc="left")
+        axes.set_title(f"{plain(summary.shown(name), 34)}: ranks, 1 if chains agree", loc="left")
     return _figure(axes)
 
 

@@ -360,10 +360,11 @@ def _check_mixture(file: MixtureFile) -> None:
             f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
             "`dpmix fit --resume`"
         )
-    concentration = file.concentration
-    if not (np.isfinite(concentration) & (concentration > 0)).all():
-        bad = concentration[~(np.isfinite(concentration) & (concentration > 0))][0]
-        raise DataError(f"{path} holds a concentration of {bad:g}; it must be positive and finite")
+    concentration, least = file.concentration, -file.constants.get("discount", 0.0)
+    wrong = concentration[~(np.isfinite(concentration) & (concentration > least))]
+    if wrong.size:
+        bound = f"greater than minus the discount, {least:g}," if least < 0.0 else "positive"
+        raise DataError(f"{path} holds a concentration of {wrong[0]:g}; it must be {bound} and finite")
     for name in ("discount", *file.layout.scalars, *file.layout.arrays):
         value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
         if value is None or not np.isfinite(value).all():

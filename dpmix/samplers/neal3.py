@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.numerics.jit import inlined, njit
+from dpmix.numerics.mixing import opening_mass
 from dpmix.numerics.special import exp
 from dpmix.samplers.collapsed import (
     INTEGRAL,
@@ -102,13 +103,14 @@ def _close(algorithm: Neal3, desk, state, mixing, rng, i):
 def _weigh(algorithm: Neal3, desk, state, channel, kernel, mixing, i):
     """Weigh all blocks; the slot after the occupied ones stands for a new one."""
     k, logs, constants = state.now.occupied, desk.weights, algorithm.constants
+    opened = opening_mass(state.now.concentration, mixing.discount, k)
     top = -np.inf
     for j in range(k + 1):
         h = state.order[j]
         count = state.counts[h]
         if h != state.labels[i]:
             desk.grown[h] = grown_integral(kernel, desk.blocks, h, count, state.z[i])
-        mass = constants[MASS, count] if j < k else math.log(state.now.concentration + k * mixing.discount)
+        mass = constants[MASS, count] if j < k else math.log(opened)
         logs[j] = mass + constants[RATIO, count] + desk.grown[h] - desk.blocks[INTEGRAL, h]
         top = max(top, logs[j])
     total = 0.0

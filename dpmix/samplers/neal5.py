@@ -43,7 +43,7 @@ def _propose_component(state, mixing, rng, i):
     k = state.now.occupied
     occupied = k - 1 if state.counts[own] == 1 else k
     alpha = state.now.concentration
-    if rng.random() * (alpha + n - 1.0) < alpha + occupied * mixing.discount:
+    if rng.random() * (alpha + n - 1.0) < alpha + occupied * mixing.discount or n == 1:
         return state.order[k]
     while True:
         r = int(rng.random() * (n - 1))

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpmix.mechanisms.channels.all_channels import augment, fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, inlined, njit
+from dpmix.numerics.mixing import opening_mass
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import BLOCK, DONE, GROW, HUGE, TINY, sort_by_size, swap
 from dpmix.samplers.sweeps import by_sweeps, move_concentration
@@ -206,7 +207,7 @@ def _open_desk(algorithm, state, kernel):
 def _set_offers(algorithm, desk, state, mixing, k):
     """Set the masses of the empty components behind k occupied ones."""
     m = offers(algorithm)
-    desk.mass[k : k + m] = (state.now.concentration + k * mixing.discount) / m
+    desk.mass[k : k + m] = opening_mass(state.now.concentration, mixing.discount, k) / m
 
 
 @njit

@@ -44,6 +44,9 @@ class Capabilities(BaseModel):
     transitional : bool
         Whether its law tells how likely cells of released values are given a cell of records, from which
         EM with smoothing makes an estimate.
+    names_columns : bool
+        Whether the columns of a release have the names of the data's. What is released of all columns, or of
+        one in several numbers, has these in columns of its own.
     columns_each : bool
         Whether each column is released on its own, so that a fit may take some of them.
     statistic : bool
@@ -71,6 +74,7 @@ class Capabilities(BaseModel):
     finite_outputs: ClassVar[bool] = False
     countable: ClassVar[bool] = False
     transitional: ClassVar[bool] = False
+    names_columns: ClassVar[bool] = True
     columns_each: ClassVar[bool] = False
     statistic: ClassVar[bool] = False
     grouped: ClassVar[bool] = False

@@ -22,7 +22,6 @@ __all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]
 
 _ROWS = ("prediction", "prediction_clamped", "predictive")
 _CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
-_NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def by_class(chains: NamedChains, parameters: Mapping[str, Scalar]) -> tuple[ByC
             )
             found.append(
                 ByClass(
-                    parameter.column,
+                    _feature(parameter),
                     _named(chains),
                     group,
                     tuple(classes),
@@ -101,26 +100,29 @@ def shown_name(name: str, labels: Mapping[str, str]) -> str:
     return name if label is None else f"{title}[{label}]"
 
 
-def _named(chains: NamedChains) -> str:
-    """Return the name of the class, or of the only column; empty where the release does not tell it."""
-    names = data_columns(chains)
-    return names[-1] if names else ""
-
-
 def data_columns(chains: ChainSet) -> tuple[str, ...]:
-    """Return the names of the columns of the data, as far as the release tells them.
+    """Return the names of the columns of the data, as far as a release tells them.
 
-    Where it is of all records together its law may; in a file that another program made, the numbers stand
-    below a header of their own, such as "count".
+    Those that the mechanism states; else those of the release, where they are the data's and not only where
+    its numbers stand (`Capabilities.names_columns`); counts and statistics that another program released
+    stand below a header of their own, such as "count".
     """
     law = chains.mechanism
-    stated = getattr(law, "columns", ())
-    if stated:
-        return tuple(str(getattr(column, "name", column)) for column in stated)
+    stated = tuple(str(getattr(column, "name", column)) for column in getattr(law, "columns", ()) or ())
+    own = str(law.get("column") or "")
     elsewhere = law.stated().get("stated") and (law.statistic or law.counts_bins)
-    own = str(getattr(law, "column", "") or "")
-    names = dict.fromkeys((*(() if elsewhere else chains.columns), own))
-    return tuple(name for name in names if name and name not in _NAMELESS)
+    released = chains.columns if law.names_columns and not elsewhere else ()
+    return stated or tuple(dict.fromkeys(name for name in (*released, own) if name))
+
+
+def _named(chains: NamedChains) -> str:
+    """Return the name of the class, or of the only column; empty where the release does not tell it."""
+    return "".join(data_columns(chains)[-1:])
+
+
+def _feature(parameter: Stored) -> str:
+    """Return the column whose levels a parameter is of, or "feature_2" where it is not named."""
+    return parameter.column or parameter.title.removeprefix("p_")
 
 
 def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[str]) -> str:
@@ -134,7 +136,7 @@ def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[s
     levels = [value for dim, value in place.items() if dim.startswith(_LEVEL)]
     if _CLASS in place:
         own = f"{name} = {place[_CLASS]}"
-        return f"{parameter.column} = {levels[0]} given {own}{about}" if levels else f"{own}{about}"
+        return f"{_feature(parameter)} = {levels[0]} given {own}{about}" if levels else f"{own}{about}"
     if _CATEGORY in place and (named or parameter.column):
         return f"{parameter.column or named} = {place[_CATEGORY]}{about}"
     return ""

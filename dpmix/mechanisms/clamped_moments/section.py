@@ -14,6 +14,7 @@ class ClampedMomentsMechanism(MechanismSection):
     """Noisy second moments of clamped predictors and response."""
 
     released = "clamped_moments"
+    names_columns = False
     trust = "global"
     statistic = True
     grouped = True

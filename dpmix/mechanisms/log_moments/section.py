@@ -24,6 +24,7 @@ class LogMomentsMechanism(MechanismSection):
     """Noisy means of the logarithms of censored compositions."""
 
     released = "log_moments"
+    names_columns = False
     reads = "compositions"
     trust = "global"
     statistic = True

@@ -22,6 +22,7 @@ class NoisyCountsMechanism(MechanismSection):
     """Noisy counts of every feature's levels within every class."""
 
     released = "noisy_counts"
+    names_columns = False
     trust = "global"
     statistic = True
     grouped = True

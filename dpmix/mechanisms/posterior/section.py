@@ -14,6 +14,7 @@ class PosteriorMechanism(MechanismSection):
     """A conjugate posterior chosen privately among all that a database of this size could give."""
 
     released = "posterior"
+    names_columns = False
     reads = "category"
     trust = "global"
     row = "category"

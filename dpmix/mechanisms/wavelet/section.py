@@ -14,6 +14,7 @@ class WaveletMechanism(MechanismSection):
     """Laplace noise added to the Haar wavelet coefficients of each record."""
 
     released = "records"
+    names_columns = False
     on_domain = True
     statements = (("epsilon",), ("rho",), ("scale",))
     assumed = {"levels": 3}

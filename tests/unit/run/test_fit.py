@@ -295,6 +295,23 @@ def test_values_without_noise(tmp_path: Path) -> None:
     assert summary.to_json()["n_clusters"]["support"]
 
 
+@pytest.mark.parametrize(("alpha", "n"), [(-0.2, 40), (0.0, 40), (-0.2, 1), (0.0, 1)])
+@pytest.mark.parametrize("kind", ["neal8", "private_neal5", "neal3"])
+def test_a_pitman_yor_process_has_concentrations_from_minus_its_discount_on(
+    kind: str, alpha: float, n: int, tmp_path: Path
+) -> None:
+    """One record opens a component however little weight a new one has."""
+    spec = small_spec(kind=kind)
+    spec["model"] |= {"discount": 0.5, "concentration": alpha}
+    spec["summary"] = {"grid": [-10.0, 10.0, 50]}
+    release = small_release(n, "none" if kind == "neal3" else "laplace")
+    dpmix.fit(spec, release, tmp_path / "c.h5", quiet=True, jobs=1)
+    found = dpmix.summarize([tmp_path / "c.h5"]).to_json()
+    assert np.isfinite(found["parameters"]["mean"]["sd"])
+    support, probability = (found["n_clusters"][name] for name in ("support", "probability"))
+    assert (support, probability) == ([1], [1.0]) if n == 1 else max(support) > 1
+
+
 def test_a_state_of_no_density_is_told(tmp_path: Path) -> None:
     extreme = dataclasses.replace(small_release(), values=np.full((40, 1), 1e200))
     with pytest.raises(SamplerError, match="chain 0 reached a state of zero or undefined density"):

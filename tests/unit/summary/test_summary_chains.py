@@ -193,6 +193,18 @@ def test_values_that_no_sampler_writes(tmp_path, where, name, value, message):
         list(read_chains([path]).blocks(100))
 
 
+@pytest.mark.parametrize(("alpha", "right"), [(-0.25, True), (0.0, True), (-0.5, False), (np.inf, False)])
+def test_a_concentration_is_above_minus_the_discount(tmp_path, alpha, right):
+    states = chains_of(1)
+    states[0]["concentration"] = np.full(40, alpha)
+    path = write_chains(tmp_path / "c.h5", states, constants={"discount": 0.5})
+    if right:
+        assert (read_chains([path]).concentration == alpha).all()
+        return
+    with pytest.raises(DataError, match=r"it must be greater than minus the discount, -0\.5, and finite"):
+        read_chains([path])
+
+
 def test_missing_constants(tmp_path):
     path = write_chains(tmp_path / "c.h5", chains_of(1), constants={"base_a": float("nan")})
     with pytest.raises(DataError, match="no finite constant_data/base_a"):
