@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
-from dpmix.summary.check.loo import shared
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
-from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.check.replicators import Unavailable, shared
 from dpmix.summary.dated import dated_of
 from dpmix.summary.diagnostics import arviz
 from dpmix.summary.grids import spread

@@ -31,17 +31,14 @@ from dpmix.summary.check.record_likelihoods import (
     of_all_cells,
 )
 from dpmix.summary.check.release_check import REPLICATES, replicator_of
-from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.check.replicators import LIKELIHOODS, Unavailable, places, shared
 from dpmix.summary.diagnostics import arviz
-from dpmix.summary.grids import spread
 
-__all__ = ["Loo", "loo_of", "predictive_of", "shared"]
+__all__ = ["Loo", "loo_of", "predictive_of"]
 
 # What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file
 
 
-LIKELIHOODS = 1_000
-"""Draws of all chains together whose log likelihoods are kept."""
 _NUMBERS = 10_000  # of one replicate, at most
 _STATES_AT_ONCE = 100  # states of each chain
 
@@ -57,14 +54,6 @@ def predictive_of(path: Path, check: Callable[[], None]) -> list[Predictive]:
     """
     chains = read_chains([path])
     return [*_replicates(chains, check), *_likelihoods(chains, check)]
-
-
-def shared(states: int, chains: int) -> NDArray[np.int64]:
-    """Return which of the kept states of each chain are looked at.
-
-    Earlier versions kept as many of one chain in a file of its own as of several in one.
-    """
-    return spread(states, max(1, LIKELIHOODS // chains))
 
 
 def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]:

@@ -26,13 +26,25 @@ from dpmix.summary.random_measures import generator
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
 
-__all__ = ["LEVEL", "RankComparison", "Replicator", "Unavailable", "compare", "places", "two_sided"]
+__all__ = [
+    "LEVEL",
+    "LIKELIHOODS",
+    "RankComparison",
+    "Replicator",
+    "Unavailable",
+    "compare",
+    "places",
+    "shared",
+    "two_sided",
+]
 
 # The observed release among replicates: how far out it is, with p-values that hold whatever the statistic
 
 
 Floats = NDArray[np.float64]
 
+LIKELIHOODS = 1_000
+"""Draws of all chains together whose log likelihoods are kept."""
 LEVEL = 0.95
 """Pointwise probability of the bands of replicates."""
 _TINY = 1e-12
@@ -176,3 +188,11 @@ def places(chains: ChainSet, most: int, of: int | None = None) -> list[tuple[int
     """
     count = len(chains.ids)
     return [(chain, spread(chains.draws, max(1, most // (of or count)))) for chain in range(count)]
+
+
+def shared(states: int, chains: int) -> NDArray[np.int64]:
+    """Return which of the kept states of each chain are looked at.
+
+    Earlier versions kept as many of one chain in a file of its own as of several in one.
+    """
+    return spread(states, max(1, LIKELIHOODS // chains))
