@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.loading import Data, dated
-from dpmix.data.tables import count_records
 from dpmix.data.text_tables import parser_of
-from dpmix.errors import DataError, SpecError
+from dpmix.errors import DataError
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
-from dpmix.spec.table_source import MARKS, is_stream
+from dpmix.spec.table_source import MARKS
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 
-__all__ = ["check_countable", "marks_of", "number_of_records", "of_part", "stated_release"]
+__all__ = ["marks_of", "of_part", "stated_release"]
 
 _Table = dict[str, NDArray[np.float64] | Sequence[str]]
 _PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
@@ -115,32 +114,3 @@ def _without_incomplete(table: _Table) -> _Table:
         name: np.where(gone, np.nan, column) if isinstance(column, np.ndarray) else column
         for name, column in table.items()
     }
-
-
-def number_of_records(spec: RunSpec) -> int:
-    """Return the number of records, which is public, without a look at what any of them holds.
-
-    Raises
-    ------
-    SpecError
-        When the spec names no data.
-    DataError
-        As `count_records`.
-    """
-    if spec.data is None:
-        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
-    return spec.data.n or count_records(spec.data.source, spec.data.columns)
-
-
-def check_countable(spec: RunSpec, key: str) -> None:
-    """Refuse to count the records of standard input, which the release itself reads, once.
-
-    Raises
-    ------
-    SpecError
-        Naming `key`, by which their number can be said.
-    """
-    if spec.data is not None and is_stream(spec.data.path):
-        raise SpecError(
-            f"{key}: missing; standard input is read by the release alone, so say how many records"
-        )

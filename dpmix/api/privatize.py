@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
-from dpmix.api.confidential import marks_of, number_of_records, of_part, stated_release
+from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
-from dpmix.data.loading import dated, load_data
+from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
-from dpmix.api.confidential import check_countable, marks_of, number_of_records, of_part, stated_release
+from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
+from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release, guarantee_in_words

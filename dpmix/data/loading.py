@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
 from dpmix.data.simulations import generators, simulate_groups, simulate_records
-from dpmix.data.tables import load_mixed, load_table, load_text
+from dpmix.data.tables import count_records, load_mixed, load_table, load_text
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
@@ -392,3 +392,32 @@ def _load_draws(
     numbers, texts = load_mixed(source, columns, [groups.name], public=True)
     codes = coded(texts[groups.name], groups.name, groups.names)
     return np.column_stack([*numbers.values(), codes]), (*columns, groups.name), (None, groups.names)
+
+
+def number_of_records(spec: RunSpec) -> int:
+    """Return the number of records, which is public, without a look at what any of them holds.
+
+    Raises
+    ------
+    SpecError
+        When the spec names no data.
+    DataError
+        As `count_records`.
+    """
+    if spec.data is None:
+        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    return spec.data.n or count_records(spec.data.source, spec.data.columns)
+
+
+def check_countable(spec: RunSpec, key: str) -> None:
+    """Refuse to count the records of standard input, which the release itself reads, once.
+
+    Raises
+    ------
+    SpecError
+        Naming `key`, by which their number can be said.
+    """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError(
+            f"{key}: missing; standard input is read by the release alone, so say how many records"
+        )

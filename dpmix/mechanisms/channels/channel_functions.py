@@ -15,6 +15,7 @@ from dpmix.numerics.jit import dispatch, njit
 __all__ = [
     "augment",
     "augmented",
+    "cell_of",
     "draw_latent",
     "draw_start",
     "fill_marginal",
@@ -129,3 +130,16 @@ def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
                     total += math.log(product)
                     product = 1.0
     return total + math.log(product)
+
+
+@njit
+def cell_of(channel, y):
+    """Return the cell of `y`, in data units; cells are about equal, so that it is where one expects."""
+    last = len(channel.edges)
+    place = (y - channel.lo) / (channel.hi - channel.lo) * (last + 1)
+    c = int(min(max(place, 0.0), last))
+    while c > 0 and y < channel.edges[c - 1]:
+        c -= 1
+    while c < last and y >= channel.edges[c]:
+        c += 1
+    return c

@@ -18,6 +18,7 @@ from dpmix.kernels.beta import Beta
 from dpmix.kernels.kernel_functions import draw_within, fill_masses
 from dpmix.kernels.normal import NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
+    cell_of,
     draw_latent,
     draw_start,
     fill_marginal,
@@ -26,7 +27,6 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
     noise_variance,
 )
-from dpmix.mechanisms.wavelet.channel import cell_of
 from dpmix.numerics.equal_cells import equal_edges
 from dpmix.numerics.jit import njit
 

@@ -18,6 +18,7 @@ from dpmix.kernels.intervals import fill_log_masses
 from dpmix.kernels.kernel_functions import draw_within, fill_masses
 from dpmix.kernels.normal import NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
+    cell_of,
     draw_latent,
     draw_start,
     fill_marginal,
@@ -100,19 +101,6 @@ def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: floa
     variance = share @ middle**2 - (share @ middle) ** 2 + 1.0 / (12.0 * cells * cells)
     spread = float(np.mean(variance)) * (hi - lo) ** 2 if records else (hi - lo) ** 2 / 12.0
     return WaveletCells(edges, np.ascontiguousarray(density), constant, start, spread, float(lo), float(hi))
-
-
-@njit
-def cell_of(channel, y):
-    """Return the cell of `y`, in data units; cells are about equal, so that it is where one expects."""
-    last = len(channel.edges)
-    place = (y - channel.lo) / (channel.hi - channel.lo) * (last + 1)
-    c = int(min(max(place, 0.0), last))
-    while c > 0 and y < channel.edges[c - 1]:
-        c -= 1
-    while c < last and y >= channel.edges[c]:
-        c += 1
-    return c
 
 
 @noise_density.register

@@ -14,6 +14,7 @@ from scipy import integrate, special, stats
 from dpmix.kernels import NormalNIG
 from dpmix.kernels.beta import Beta
 from dpmix.mechanisms.channels.channel_functions import (
+    cell_of,
     draw_latent,
     draw_start,
     fill_marginal,
@@ -23,7 +24,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
     noise_variance,
 )
-from dpmix.mechanisms.wavelet.channel import WaveletCells, cell_of, wavelet_cells
+from dpmix.mechanisms.wavelet.channel import WaveletCells, wavelet_cells
 
 LO, HI = -1.0, 5.0
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
