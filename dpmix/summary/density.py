@@ -214,11 +214,11 @@ def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
         return np.asarray(total, dtype=np.float64)
 
     mass = np.maximum(sums(np.ones(owner.size)), 1e-300)
-    means = [sums(measures.atoms[j]) / mass for j in range(d)]
+    apart = [measures.atoms[j] - family.mu0[j] for j in range(d)]
+    apart = [one - (sums(one) / mass)[owner] for one in apart]  # about the draw's own mean
 
     def covariance(j: int, k: int) -> Floats:
-        about = measures.atoms[j] * measures.atoms[k] + measures.atoms[d + j * d + k]
-        return np.asarray(sums(about) / mass - means[j] * means[k])
+        return np.asarray(sums(apart[j] * apart[k] + measures.atoms[d + j * d + k]) / mass)
 
     variances = [np.maximum(covariance(j, j), 1e-300) for j in range(d)]
     pairs = [
@@ -420,7 +420,7 @@ class _Work:
         names = names_of(self.column, wanted, self.points)
         self.series = {name: np.empty(chains.n_clusters.shape) for name in names}
         self.total, self.states = np.zeros(grid.size), chains.n_clusters.size
-        self.kept = None if chains.recorded is None else chains.recorded.of_column(number)
+        self.kept = {} if chains.recorded is None else chains.recorded.quantiles_of(number)
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         self.mass_beyond = 0.0
@@ -434,11 +434,8 @@ class _Work:
         """Add a block of states, and the draws of P given them."""
         family = self.column.family
         self.total += state.total(self.grid, family)
-        kept = self.kept
-        known = {} if kept is None else {level: values[where] for level, values in kept.quantiles.items()}
+        known = {level: values[where] for level, values in self.kept.items()}
         values = scalars_of(drawn, self.column, self.wanted, self.points, known)
-        if kept is not None:  # what fit kept is what is reported
-            values[:2] = kept.mean[where], kept.sd[where]
         for name, value in zip(self.series, values, strict=True):
             self.series[name][where] = value
         if self.bounds is not None:

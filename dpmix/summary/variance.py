@@ -576,10 +576,11 @@ def clean_variance_of_mean(
     n : int
     """
     weight = n / (n + concentration)
-    base = float(prior_mean.mean())
-    base_square = float((prior_sd**2 + prior_mean**2).mean())
-    square = weight * (sd**2 + mean**2) + (1.0 - weight) * base_square
-    first = (weight * mean + (1.0 - weight) * base) ** 2 + weight**2 * sd**2 / n
+    base = float(prior_mean.mean())  # squares are about it: nothing is lost where records lie far from 0
+    base_square = float((prior_sd**2 + (prior_mean - base) ** 2).mean())
+    apart = mean - base
+    square = weight * (sd**2 + apart**2) + (1.0 - weight) * base_square
+    first = weight**2 * (apart**2 + sd**2 / n)
     return float((square - first).mean() / (concentration + n + 1.0))
 
 
