@@ -165,11 +165,12 @@ class BetaGamma:
         return np.asarray(np.interp(logit, *self._curve, left=0.0, right=1.0))
 
     def predictive_moments(self) -> tuple[float, float]:
-        """E[Y], E[Y^2] of the prior predictive, by quadrature."""
+        """Mean and variance of the prior predictive, by quadrature."""
         a, b, weights = self._rule
-        mean, variance = self.moments(np.stack(np.broadcast_arrays(a[:, None], b)))
-        whole = weights.sum()
-        return float((weights * mean).sum() / whole), float((weights * (variance + mean**2)).sum() / whole)
+        means, variances = self.moments(np.stack(np.broadcast_arrays(a[:, None], b)))
+        shares = weights / weights.sum()
+        mean = self.lo + float((shares * (means - self.lo)).sum())
+        return mean, float((shares * (variances + (means - mean) ** 2)).sum())
 
     def nodes(self) -> Floats:
         """Points in log(u / (1 - u)), dense in the middle, to 1e8 on both sides; as y, those within reach."""

@@ -59,7 +59,7 @@ class Family(Protocol):
         """Pr(Y <= y) of one record under the prior predictive, to about 1e-3 of the smaller tail."""
 
     def predictive_moments(self) -> tuple[float, float]:
-        """Return E[Y] and E[Y^2] of the prior predictive; the second may be infinite."""
+        """Return mean and variance of a record under the prior predictive; the latter may be infinite."""
 
     def nodes(self) -> Floats:
         """Return increasing points dense where the prior predictive has mass, and far into both tails."""

@@ -106,9 +106,9 @@ class LearnedNormal(NormalScaleMixture):
         return weights / weights.sum(), np.sqrt(variance)
 
     def predictive_moments(self) -> tuple[float, float]:
-        """E[Y], E[Y^2] of the prior predictive; the second is infinite when a <= 1."""
-        first, second = self.centre.predictive_moments()
-        return first, second + self.spread**2
+        """Mean and variance of the prior predictive; the latter is infinite when a <= 1."""
+        mean, variance = self.centre.predictive_moments()
+        return mean, variance + self.spread**2
 
     def log_base(self, base: Floats) -> Floats:
         """Return the log prior density of location and scale (.., 2, 1), up to a constant; shape (..,)."""

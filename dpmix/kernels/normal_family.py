@@ -156,10 +156,10 @@ class NormalInverseGamma(NormalKernel):
         return np.asarray(found * self._scale + self.mu0, dtype=np.float64)
 
     def predictive_moments(self) -> tuple[float, float]:
-        """E[Y], E[Y^2] of the prior predictive; the second is infinite when a <= 1."""
+        """Mean and variance of the prior predictive; the latter is infinite when a <= 1."""
         if self.a <= 1.0:
             return self.mu0, float("inf")
-        return self.mu0, self.mu0**2 + self.b / (self.a - 1.0) * (1.0 + 1.0 / self.lam)
+        return self.mu0, self.b / (self.a - 1.0) * (1.0 + 1.0 / self.lam)
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw `size` independent atoms."""
@@ -280,7 +280,7 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
         return weights, np.sqrt(self.floor * (np.expm1(t) + np.exp(t) / self.lam))
 
     def predictive_moments(self) -> tuple[float, float]:
-        """E[Y], E[Y^2]; the second is infinite when a <= 1.
+        """Mean and variance of the prior predictive; the latter is infinite when a <= 1.
 
         With M = sum of x^k / (a + 1)_k, E[tau2] = b / (a - 1) (1 + a / (x M)), as P(a, x) is
         x^a e^-x M / Gamma(a + 1).
@@ -295,7 +295,7 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
             term *= x / (self.a + k)
             total += term
         mean = self.b / (self.a - 1.0) * (1.0 + self.a / (x * total))
-        return self.mu0, self.mu0**2 + mean * (1.0 + 1.0 / self.lam) - self.floor
+        return self.mu0, mean * (1.0 + 1.0 / self.lam) - self.floor
 
     def for_distance(self) -> TruncatedNormalInverseGamma:
         """Distances are integrated over y itself."""

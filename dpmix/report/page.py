@@ -22,6 +22,7 @@ from dpmix.results.nodes import figure as number
 from dpmix.spec.days import day_text
 from dpmix.store.html import BLUE, GREEN, GREY, ORANGE, captioned, drawing, image
 from dpmix.summary.clustering import LOSS_NAMES
+from dpmix.summary.curves import NOT_RESOLVED
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.headline import amount
 
@@ -116,6 +117,8 @@ def _density_finding(summary: Summary, name: str) -> str:
     peak = int(np.argmax(density.mean))
     text = f"Density of {column or ''.join(subject.columns[:1]) or 'a record'}"
     text += f" in {group}" if group else ""
+    if not density.resolved:
+        return f"{text}, {NOT_RESOLVED.format(len(density.grid))}"
     text += f", highest near {_value(summary.dated, column, float(density.grid[peak]), density.grid)}"
     text += f" {unit}" if unit else ""
     between = density.grid[density.mean > 0.1 * density.mean[peak]]

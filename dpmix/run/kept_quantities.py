@@ -32,7 +32,6 @@ __all__ = [
     "Predict",
     "Predictive",
     "Recorded",
-    "RecordedColumn",
     "fill_recorded",
     "make_recorded",
     "read_log_likelihood",
@@ -44,15 +43,6 @@ __all__ = [
 
 NAMES = ("record_mean", "record_sd", "record_quantile")
 LEVEL = "quantile"
-
-
-@dataclass(frozen=True)
-class RecordedColumn:
-    """The quantities of one column: mean, sd (C, D), and quantiles (C, D) by level."""
-
-    mean: Floats
-    sd: Floats
-    quantiles: Mapping[float, Floats]
 
 
 @dataclass(frozen=True)
@@ -72,10 +62,9 @@ class Recorded:
     sd: Floats
     quantile: Floats
 
-    def of_column(self, number: int) -> RecordedColumn:
-        """Return those of one column."""
-        by_level = {level: self.quantile[:, :, number, i] for i, level in enumerate(self.levels)}
-        return RecordedColumn(self.mean[:, :, number], self.sd[:, :, number], by_level)
+    def quantiles_of(self, number: int) -> dict[float, Floats]:
+        """Return the quantiles (C, D) of one column by level."""
+        return {level: self.quantile[:, :, number, i] for i, level in enumerate(self.levels)}
 
 
 Derive = Callable[[Path, Callable[[], None]], Recorded]

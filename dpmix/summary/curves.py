@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.summary.density import Density, Joint
 
-__all__ = ["Distribution", "density_sections", "distribution_section"]
+__all__ = ["NOT_RESOLVED", "Distribution", "density_sections", "distribution_section"]
 
 _CATEGORIES = 5  # named on the terminal
+NOT_RESOLVED = "narrower than the gaps of its grid of {} points, or beyond it; give summary.grid"
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,8 @@ def _in_words(found: Density, column: str, level: float, *, date: bool) -> str:
     about = f" in {found.group}" if found.group else f" of {column}" if column else ""
     distance = found.hellinger_from_prior
     apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
+    if not found.resolved:
+        return f"Density{about}: {NOT_RESOLVED.format(len(found.grid))}{apart}"
     peak = int(np.argmax(found.mean))
     place = Day(found.grid[peak]) if date else float(found.grid[peak])
     return (

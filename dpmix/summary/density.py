@@ -18,7 +18,7 @@ from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
-from dpmix.summary.quantities import Wanted, outside, quantiles, quantities
+from dpmix.summary.quantities import Wanted, cdf, outside, quantiles, quantities
 from dpmix.summary.random_measures import (
     BLOCK,
     Measures,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _LEVELS = 500
 _HELLINGER_SAMPLE = 20_000
 _NEAR = 1e4
+_SAMPLE = 4_000
+_STATES = 1_000
+_OFF = 0.02  # by which the trapezoid's mass of the posterior may be off 1
 
 
 def hellinger(nodes: Floats, first: Floats, second: Floats) -> float:
@@ -77,6 +80,9 @@ def distance_from_prior(
 ) -> tuple[float, float]:
     """Hellinger distance of the batches' mean density from the prior predictive, and its Monte Carlo bias.
 
+    By the trapezoid over `nodes_for`, or by draws where these do not hold the posterior's mass: of records
+    that are all but certain it has spikes far narrower than the gap of two nodes.
+
     Parameters
     ----------
     batches : list of Measures
@@ -84,7 +90,7 @@ def distance_from_prior(
     family : Family
         Kernel and base measure.
     rng : numpy.random.Generator
-        For the choice of nodes only.
+        For the choice of nodes, and for the points where it is by draws.
 
     Returns
     -------
@@ -99,6 +105,13 @@ def distance_from_prior(
     nodes = nodes_for(join(batches), family, rng)
     each = np.stack([b.total(nodes, family) for b in batches]) / sizes[:, None]
     mean = (sizes @ each) / sizes.sum()
+    if not abs(float(np.trapezoid(mean, nodes)) - 1.0) <= _OFF:
+        points = family.sample(family.draw(rng, _SAMPLE), rng)
+
+        def density(batch: Measures, y: Floats) -> Floats:
+            return batch.total(y, family) / batch.counts.size
+
+        return _distance_by_draws(batches, points, family.sample, density, family.predictive, rng)
     distance = hellinger(nodes, mean, family.predictive(nodes))
     if len(batches) == 1:
         return distance, 0.0
@@ -107,12 +120,53 @@ def distance_from_prior(
     return distance, bias
 
 
+def _distance_by_draws(
+    batches: list[Measures],
+    points: Floats,
+    sample: Callable[[Floats, np.random.Generator], Floats],
+    density: Callable[[Measures, Floats], Floats],
+    predictive: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Hellinger distance of the mean density f from the prior predictive g, and its bias, by Monte Carlo.
+
+    With x drawn from (f + g) / 2, 1 - H^2 is the mean of sqrt(f g) / ((f + g) / 2), which is between 0 and 1.
+    Where f = g the estimate has no error.
+
+    Parameters
+    ----------
+    batches : list of Measures
+        Each is thinned evenly, to at most 1,000 states in all.
+    points : float64 array (size,) or (size, d)
+        Draws from the prior predictive; the first half is replaced by draws from f.
+    sample, density, predictive : callable
+        Give a record of each atom, the mean density of a batch at points, and g there.
+    rng : numpy.random.Generator
+    """
+    most = max(1, _STATES // len(batches))
+    batches = [batch.take(spread(batch.counts.size, most)) for batch in batches]
+    whole = join(batches)
+    # a state, then one of its atoms or what lies on none
+    shares = np.concatenate([whole.weights, whole.rest])
+    chosen = rng.choice(shares.size, size=len(points) // 2, p=shares / shares.sum())
+    drawn = chosen[chosen < whole.weights.size]
+    points[: drawn.size] = sample(whole.atoms[:, drawn], rng)
+    each = np.stack([density(batch, points) for batch in batches])
+    sizes = np.asarray([batch.counts.size for batch in batches], dtype=np.float64)
+    mean, prior = (sizes @ each) / sizes.sum(), predictive(points)
+    middle = 0.5 * (mean + prior)
+    square = 1.0 - float(np.mean(np.sqrt(mean * prior) / middle))
+    distance = float(np.sqrt(max(square, 0.0)))
+    if len(batches) == 1:
+        return distance, 0.0
+    variance = each.var(axis=0, ddof=1) / len(batches)
+    return distance, float(np.mean(variance / np.maximum(mean, 1e-300) / middle)) / 8.0
+
+
 # What concerns several columns together: correlations, distance from the prior, the density of two
 
 
 POINTS = 61
-_SAMPLE = 4_000
-_STATES = 1_000
 _BLOCK = 1 << 20
 
 
@@ -158,10 +212,7 @@ def joint_density(
 def joint_distance(
     batches: list[Measures], family: NormalInverseWishart, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Hellinger distance of the mean density f of all columns from the prior predictive g, by Monte Carlo.
-
-    With x drawn from (f + g) / 2, 1 - H^2 is the mean of sqrt(f g) / ((f + g) / 2), which is between 0 and 1;
-    4,000 points are drawn, half from each. Where f = g the estimate has no error.
+    """Hellinger distance of the mean density of all columns from the prior predictive, by 4,000 draws.
 
     Parameters
     ----------
@@ -174,29 +225,16 @@ def joint_distance(
     Returns
     -------
     distance, bias : float
-        As in `dpmix.summary.density.distance_from_prior`.
+        As in `distance_from_prior`.
     """
-    most = max(1, _STATES // len(batches))
-    batches = [batch.take(spread(batch.counts.size, most)) for batch in batches]
-    whole = join(batches)
-    points = family.draw_predictive(rng, _SAMPLE)
-    half = _SAMPLE // 2
-    owner = np.repeat(np.arange(whole.counts.size), whole.counts)
-    # a state, then one of its atoms or what lies on none
-    shares = np.concatenate([whole.weights, whole.rest])
-    chosen = rng.choice(shares.size, size=half, p=shares / shares.sum())
-    drawn = chosen[chosen < owner.size]
-    points[: drawn.size] = family.sample(whole.atoms[:, drawn], rng)
-    each = np.stack([mean_density(batch, family, points) for batch in batches])
-    sizes = np.asarray([batch.counts.size for batch in batches], dtype=np.float64)
-    mean, prior = (sizes @ each) / sizes.sum(), np.exp(family.log_predictive(points))
-    middle = 0.5 * (mean + prior)
-    square = 1.0 - float(np.mean(np.sqrt(mean * prior) / middle))
-    distance = float(np.sqrt(max(square, 0.0)))
-    if len(batches) == 1:
-        return distance, 0.0
-    variance = each.var(axis=0, ddof=1) / len(batches)
-    return distance, float(np.mean(variance / np.maximum(mean, 1e-300) / middle)) / 8.0
+    return _distance_by_draws(
+        batches,
+        family.draw_predictive(rng, _SAMPLE),
+        family.sample,
+        lambda batch, y: mean_density(batch, family, y),
+        lambda y: np.asarray(np.exp(family.log_predictive(y))),
+        rng,
+    )
 
 
 def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
@@ -217,11 +255,11 @@ def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
         return np.asarray(total, dtype=np.float64)
 
     mass = np.maximum(sums(np.ones(owner.size)), 1e-300)
-    means = [sums(measures.atoms[j]) / mass for j in range(d)]
+    apart = [measures.atoms[j] - family.mu0[j] for j in range(d)]
+    apart = [one - (sums(one) / mass)[owner] for one in apart]  # about the draw's own mean
 
     def covariance(j: int, k: int) -> Floats:
-        about = measures.atoms[j] * measures.atoms[k] + measures.atoms[d + j * d + k]
-        return np.asarray(sums(about) / mass - means[j] * means[k])
+        return np.asarray(sums(apart[j] * apart[k] + measures.atoms[d + j * d + k]) / mass)
 
     variances = [np.maximum(covariance(j, j), 1e-300) for j in range(d)]
     pairs = [
@@ -261,6 +299,8 @@ class Density:
         Bandwidth of the kernel estimate among them.
     group : str
         The group of records that it is of; empty where there is only one.
+    resolved : bool
+        Whether the grid shows it: else it has spikes between the points, or all but lies beyond them.
     """
 
     grid: Floats
@@ -272,6 +312,7 @@ class Density:
     baselines: Mapping[str, Floats] = field(default_factory=dict)
     baseline_bandwidth: float | None = None
     group: str = ""
+    resolved: bool = True
 
     @property
     def baseline(self) -> Floats | None:
@@ -423,7 +464,7 @@ class _Work:
         names = names_of(self.column, wanted, self.points)
         self.series = {name: np.empty(chains.n_clusters.shape) for name in names}
         self.total, self.states = np.zeros(grid.size), chains.n_clusters.size
-        self.kept = None if chains.recorded is None else chains.recorded.of_column(number)
+        self.kept = {} if chains.recorded is None else chains.recorded.quantiles_of(number)
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         self.mass_beyond = 0.0
@@ -437,11 +478,8 @@ class _Work:
         """Add a block of states, and the draws of P given them."""
         family = self.column.family
         self.total += state.total(self.grid, family)
-        kept = self.kept
-        known = {} if kept is None else {level: values[where] for level, values in kept.quantiles.items()}
+        known = {level: values[where] for level, values in self.kept.items()}
         values = scalars_of(drawn, self.column, self.wanted, self.points, known)
-        if kept is not None:  # what fit kept is what is reported
-            values[:2] = kept.mean[where], kept.sd[where]
         for name, value in zip(self.series, values, strict=True):
             self.series[name][where] = value
         if self.bounds is not None:
@@ -454,8 +492,16 @@ class _Work:
         family = self.column.family
         lower, upper = bands(drawn, self.grid, level, family)
         distance, bias = distance_from_prior(batches, family, rng)
-        prior = family.predictive(self.grid)
-        return Density(self.grid, self.total / self.states, lower, upper, prior, distance), bias
+        prior, mean = family.predictive(self.grid), self.total / self.states
+        shown = is_resolved(self.grid, mean, join(batches), family)
+        return Density(self.grid, mean, lower, upper, prior, distance, resolved=shown), bias
+
+
+def is_resolved(grid: Floats, density: Floats, measures: Measures, family: Family) -> bool:
+    """Whether the trapezoid of the mean density over a grid is within a tenth of the mass that lies there."""
+    ends = [cdf(measures, family, np.full(measures.counts.size, end)).mean() for end in grid[[0, -1]]]
+    mass = float(ends[1] - ends[0])
+    return bool(abs(float(np.trapezoid(density, grid)) - mass) < 0.1 * mass)
 
 
 def correlation_names(columns: Sequence[FittedColumn]) -> list[str]:

@@ -110,21 +110,22 @@ class Measures:
     def moments(self, family: Family) -> tuple[Floats, Floats]:
         """Mean and standard deviation of a record Y under each draw, shapes (D,).
 
-        Where the prior predictive has no variance the mass on no atom is left out.
+        Means are taken about that of the prior predictive and squares about the draw's own, so that no digits
+        are lost where records lie far from 0 for their spread. Where the prior predictive has no variance the
+        mass on no atom is left out.
         """
         owner = np.repeat(np.arange(self.counts.size), self.counts)
         size = self.counts.size
         means, variances = family.moments(self.atoms)
-        first: Floats = _sums(owner, self.weights * means, size)
-        square: Floats = _sums(owner, self.weights * (variances + means**2), size)
-        first_of_rest, second_of_rest = family.predictive_moments()
-        if np.isfinite(second_of_rest):
-            first = first + self.rest * first_of_rest
-            square = square + self.rest * second_of_rest
-        else:
-            mass = _sums(owner, self.weights, size)
-            first, square = first / mass, square / mass
-        return first, np.sqrt(np.maximum(square - first**2, 0.0))
+        centre, of_rest = family.predictive_moments()
+        rest = self.rest
+        if not np.isfinite(of_rest):
+            rest, of_rest = np.zeros(size), 0.0
+        mass = _sums(owner, self.weights, size) + rest
+        apart = means - centre
+        first = _sums(owner, self.weights * apart, size) / mass  # the rest's is 0
+        square = _sums(owner, self.weights * (variances + (apart - first[owner]) ** 2), size)
+        return centre + first, np.sqrt((square + rest * (of_rest + first**2)) / mass)
 
 
 def join(parts: list[Measures]) -> Measures:

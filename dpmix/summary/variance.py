@@ -6,10 +6,9 @@ the posterior would have given records without noise, expected over the posterio
     prior = min(1, V / V0),  sampling = (1 - prior) min(1, E V_clean / V),  privacy = the rest.
 
 E V_clean is from second runs on replicated noise-free releases: for a few saved states n records are drawn
-from the density of the state, and the same prior is fitted to them as they are (`dpmix.summary.variance`),
-the concentration held at the state's. Of several columns each is fitted by itself. Of more than 20,000
-records so many are drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its
-own.
+from the components that have records, and the same prior is fitted to them as they are, the concentration
+held at the state's. Of several columns each is fitted by itself. Of more than 20,000 records so many are
+drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its own.
 
 The density's variances are means over the fitted density of the variances at its points.
 
@@ -45,12 +44,12 @@ from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 from dpmix.summary.check.replicators import places
-from dpmix.summary.density import of_column
+from dpmix.summary.density import is_resolved, of_column
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
 from dpmix.summary.grids import spread
 from dpmix.summary.prior import centred_log_density
 from dpmix.summary.quantities import quantiles
-from dpmix.summary.random_measures import Measures, draw_measures, generator, join, states_at
+from dpmix.summary.random_measures import Measures, draw_measures, generator, join, settle_rest, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -72,7 +71,7 @@ __all__ = [
 _QUANTILES, _STEPS = 120, 80  # cells
 _SPARE = 10  # places beyond those that the start takes
 _MOST = 30  # places
-_BURN_IN, _SAVED, _THIN = 80, 200, 2
+_BURN_IN, _SAVED = 80, 400
 _TRIES = 3  # Metropolis steps a sweep
 _NEGLIGIBLE = 1e-10
 
@@ -119,14 +118,17 @@ def clean_posteriors(
         chain.sweep()
     saved = []
     for _ in range(_SAVED):
-        for _ in range(_THIN):
-            chain.sweep()
-        saved.append((chain.weights.copy(), chain.atoms.copy(), chain.rest.copy()))
+        chain.sweep()
+        saved.append((chain.weights.copy(), chain.atoms.copy(), chain.rest.copy(), kernel.base))
     weights = np.stack([part[0] for part in saved], axis=1).reshape(-1, places)
     atoms = np.stack([part[1] for part in saved], axis=2).reshape(2, -1, places)
     rest = np.stack([part[2] for part in saved], axis=1).ravel()
     there = weights > _NEGLIGIBLE
-    return Measures(there.sum(axis=1), weights[there], atoms[:, there], rest), _SAVED
+    drawn = Measures(there.sum(axis=1), weights[there], atoms[:, there], rest)
+    if isinstance(family, LearnedNormal):  # the draw's own base measure says where what is left lies
+        bases = [part[3] for part in saved if part[3] is not None]
+        drawn = settle_rest(drawn, family, np.stack(bases, axis=1).reshape(-1, 2, 1))
+    return drawn, _SAVED
 
 
 def _taken(start: Measures, records: int) -> int:
@@ -150,7 +152,12 @@ def _cells(sample: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], 
 
 
 class _Kernel(ABC):
-    """What a run asks of a kernel: atoms (2, replicates, places), statistics (3, replicates, cells)."""
+    """What a run asks of a kernel: atoms (2, replicates, places), statistics (3, replicates, cells).
+
+    `base` (replicates, 2, 1) are location and scale of the base measures, where these are learned.
+    """
+
+    base: Floats | None = None
 
     @abstractmethod
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
@@ -184,7 +191,6 @@ class _Normal(_Kernel):
     def __init__(self, family: NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal) -> None:
         self.family = family
         self.centre = self.scale = 0.0
-        self.base: tuple[Floats, Floats] | None = None  # of replicates (R, 1), where they are learned
 
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
         y = _sampled(start, n, rng, self.family)
@@ -213,7 +219,7 @@ class _Normal(_Kernel):
 
     def _conjugate(self, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
         g = self.family
-        location, scale = (g.mu0, g.b) if self.base is None else self.base
+        location, scale = (g.mu0, g.b) if self.base is None else self.base.swapaxes(0, 1)
         mu0, b = (location - self.centre) / self.scale, scale / self.scale**2
         weight = g.lam + n
         rate = b + 0.5 * squares + 0.5 * g.lam * n * (mean - mu0) ** 2 / weight
@@ -348,7 +354,6 @@ class _Chain:
         family, rng = self.family, self.rng
         if not isinstance(family, LearnedNormal):
             return family.draw(rng, taken.size).reshape(self.atoms.shape)
-        assert isinstance(self.kernel, _Normal)  # of that family
         precision = np.where(taken, 1.0 / self.atoms[1] ** 2, 0.0)
         scale = family.shape + family.a * taken.sum(axis=1, keepdims=True)
         b = rng.standard_gamma(scale) / (family.shape / family.b + precision.sum(axis=1, keepdims=True))
@@ -357,7 +362,7 @@ class _Chain:
         whole = total + 1.0 / family.spread**2
         centre = (weighted + family.mu0 / family.spread**2) / whole
         mu0 = centre + rng.standard_normal(whole.shape) / np.sqrt(whole)
-        self.kernel.base = mu0, b
+        self.kernel.base = np.stack([mu0, b], axis=1)
         variance = b / rng.standard_gamma(family.a, taken.shape)
         mean = mu0 + np.sqrt(variance / family.lam) * rng.standard_normal(taken.shape)
         return np.stack([mean, np.sqrt(variance)])
@@ -523,9 +528,9 @@ def shares_of(variance: float, prior: float, clean: float) -> Shares | None:
 
 
 RECORDS = 20_000
-REPLICATES = 8
+REPLICATES = 16
 _STATES = 1_000
-_POINTS = 40
+_POINTS = (40, 200)  # of the grid: few, or more where the density is narrow
 _ATOMS = 20_000
 _PRIOR = 4_000
 
@@ -583,10 +588,11 @@ def clean_variance_of_mean(
     n : int
     """
     weight = n / (n + concentration)
-    base = float(prior_mean.mean())
-    base_square = float((prior_sd**2 + prior_mean**2).mean())
-    square = weight * (sd**2 + mean**2) + (1.0 - weight) * base_square
-    first = (weight * mean + (1.0 - weight) * base) ** 2 + weight**2 * sd**2 / n
+    base = float(prior_mean.mean())  # squares are about it: nothing is lost where records lie far from 0
+    base_square = float((prior_sd**2 + (prior_mean - base) ** 2).mean())
+    apart = mean - base
+    square = weight * (sd**2 + apart**2) + (1.0 - weight) * base_square
+    first = weight**2 * (apart**2 + sd**2 / n)
     return float((square - first).mean() / (concentration + n + 1.0))
 
 
@@ -622,17 +628,15 @@ def mixture_shares(
     order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]
     some = [order[i] for i in spread(len(order), REPLICATES)]
     found: dict[str, dict[str, Shares | None]] = {}
-    infinite = False
+    infinite = unseen = False
     for number, (column, grid) in enumerate(zip(columns, grids, strict=True)):
-        points = grid[spread(grid.size, _POINTS)]
         # drawn at all states, and at a few where replicates come from
         all_states = of_column(join([states[place] for place in order]), column)
-        few = [of_column(states[place], column) for place in some]
+        few = [of_column(of_records(states[place], int(chains.n_clusters[place])), column) for place in some]
         alpha = np.array([chains.concentration[place] for place in some])
         rng = generator(chains, -2, -1 - number)
+        points, weights = _weighed(grid, all_states, column.family)
         before = _prior_variances(chains, column, points, prior, rng)
-        weights = all_states.densities(points, column.family).mean(axis=0)
-        weights /= weights.sum()
         now = _Variances.of(all_states, column, points, weights, series)
         clean = None if chains.mechanism.protects else now
         if clean is None:
@@ -644,6 +648,7 @@ def mixture_shares(
             runs = [_Variances.of(drawn.take(part), column, points, weights, {}) for part in parts]
             clean = _Variances.mean_of(runs, records / chains.n)
         infinite |= not np.isfinite(before.mean)
+        unseen |= not weights.any()
         before_density = float(weights @ before.density)
         found[column.name] = {
             "mean": shares_of(now.mean, before.mean, clean.mean),
@@ -652,8 +657,32 @@ def mixture_shares(
                 float(weights @ now.density), before_density, float(weights @ clean.density)
             ),
         }
-    reason = "the prior's variance of the mean is infinite" if infinite else ""
-    return VarianceShares(found, reason)
+    reasons = ["the prior's variance of the mean is infinite"] if infinite else []
+    reasons += ["the grid does not show the density"] if unseen else []
+    return VarianceShares(found, "; ".join(reasons))
+
+
+def _weighed(grid: Floats, drawn: Measures, family: Family) -> tuple[Floats, Floats]:
+    """Return some points of a grid, and the fitted density there as weights that sum to one.
+
+    Few where these show the density, else more; the weights are 0 where those do not either.
+    """
+    for most in _POINTS:
+        points = grid[spread(grid.size, most)]
+        heights = drawn.densities(points, family).mean(axis=0)
+        if is_resolved(points, heights, drawn, family):
+            return points, heights / heights.sum()
+    return points, np.zeros(points.size)
+
+
+def of_records(drawn: Measures, clusters: int) -> Measures:
+    """Return the components of a draw of P that have records, its first, with weights that sum to one.
+
+    Draws of what is left, of weight concentration/n, have none. Records that were drawn of them as well, far
+    off under a wide base measure, would vary more than the release lets them.
+    """
+    weights = drawn.weights[:clusters]
+    return Measures(np.array([clusters]), weights / weights.sum(), drawn.atoms[:, :clusters], np.zeros(1))
 
 
 @dataclass(frozen=True)

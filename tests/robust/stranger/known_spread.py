@@ -163,7 +163,7 @@ class KnownSpreadFamily(NormalKernel):
         return special.ndtr((y - self.mu0) / math.hypot(self.sd, self.within))
 
     def predictive_moments(self):
-        return self.mu0, self.mu0**2 + self.sd**2 + self.within**2
+        return self.mu0, self.sd**2 + self.within**2
 
     def nodes(self):
         return self._one.ppf(levels_of_nodes(1e9, 2001))

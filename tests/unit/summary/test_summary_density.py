@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import dpmix
+from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.report.page import render
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.density import bands, distance_from_prior, hellinger, nodes_for, posterior_density
+from dpmix.summary.density import (
+    bands,
+    distance_from_prior,
+    hellinger,
+    is_resolved,
+    nodes_for,
+    posterior_density,
+    record_quantities,
+)
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, state_measures
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
@@ -50,10 +66,10 @@ def test_prior_predictive_is_the_mean_of_the_kernel():
         assert BASE.predictive(np.array([y]))[0] == pytest.approx(moments_of_kernel(y)[0], rel=1e-8)
 
 
-def test_second_moment_of_the_prior_predictive():
-    first, second = BASE.predictive_moments()
+def test_moments_of_the_prior_predictive():
+    mean, variance = BASE.predictive_moments()
     exact = integrate.quad(lambda y: y**2 * BASE.predictive(np.array([y]))[0], 0, np.inf, limit=200)[0]
-    assert (first, second) == (BASE.mu0, pytest.approx(2.0 * exact, rel=1e-6))
+    assert (mean, variance) == (BASE.mu0, pytest.approx(2.0 * exact, rel=1e-6))
     assert NormalInverseGamma(0.0, 1.0, 1.0, 1.0).predictive_moments()[1] == np.inf
 
 
@@ -152,7 +168,9 @@ def test_moments_of_known_mixtures():
     mean, sd = measures.moments(BASE)
     assert mean == pytest.approx([1.0, 0.4])
     assert sd[0] == pytest.approx(np.sqrt(0.5 * (1 + 0) + 0.5 * (4 + 4) - 1.0))
-    assert sd[1] == pytest.approx(np.sqrt(0.4 * 2.0 + 0.6 * BASE.predictive_moments()[1] - 0.16))
+    assert sd[1] == pytest.approx(
+        np.sqrt(0.4 * 2.0 + 0.6 * (BASE.predictive_moments()[1] + BASE.mu0**2) - 0.16)
+    )
     heavy = NormalInverseGamma(0.0, 1.0, 0.8, 1.0)  # no variance: the mass on no atom is left out
     assert measures.moments(heavy)[0] == pytest.approx([1.0, 1.0])
     assert measures.moments(heavy)[1][1] == pytest.approx(1.0)
@@ -295,3 +313,122 @@ def test_bands_of_a_file_without_data_are_the_priors(tmp_path):
         low = np.mean(reference[:, column] < result.density.lower[column])
         high = np.mean(reference[:, column] > result.density.upper[column])
         assert [low, high] == pytest.approx([0.1, 0.1], abs=4 * np.sqrt(2 * 0.1 * 0.9 / draws))
+
+
+# ---- far from 0 for the spread of the records
+
+
+FAR = 9_192_631_772.5
+
+
+def exact_moments(weights, means, sds, rest=0.0, of_rest=(0.0, 0.0)):
+    """Mean and sd of a mixture of normals and the rest in fractions, which lose nothing."""
+    parts = [
+        (Fraction(float(w)), Fraction(float(m)), Fraction(float(s)) ** 2)
+        for w, m, s in zip(weights, means, sds, strict=True)
+    ]
+    parts.append((Fraction(rest), Fraction(of_rest[0]), Fraction(of_rest[1])))
+    mass = sum(w for w, _, _ in parts)
+    mean = sum(w * m for w, m, _ in parts) / mass
+    return mean, math.sqrt(sum(w * (v + (m - mean) ** 2) for w, m, v in parts) / mass)
+
+
+def test_moments_keep_their_digits_far_from_zero():
+    """In hertz, on bounds 5 wide: squares about 0 would be 1e20, whose last digit is 16,384."""
+    base = NormalInverseGamma(FAR, 0.16, 3.0, 0.5)
+    means, sds = FAR + np.array([-0.25, 0.5, 1.25]), np.array([0.25, 0.5, 0.125])
+    measures = measures_of([list(zip([0.5, 0.25, 0.125], means, sds, strict=True))])
+    mean, sd = measures.moments(base)
+    exact = exact_moments([0.5, 0.25, 0.125], means, sds, 0.125, base.predictive_moments())
+    assert float(Fraction(float(mean[0])) - exact[0]) == pytest.approx(0.0, abs=4e-6)
+    assert sd[0] == pytest.approx(exact[1], rel=1e-6)
+    # where nothing lies at the prior predictive, as it has no variance
+    mean, sd = measures.moments(NormalInverseGamma(FAR, 0.16, 0.9, 0.5))
+    assert sd[0] == pytest.approx(exact_moments([0.5, 0.25, 0.125], means, sds)[1], rel=1e-6)
+
+
+def test_moments_of_beta_kernels_keep_their_digits_far_from_zero():
+    near, far = (BetaGamma(2.0, 0.5, 2.0, 0.5, lo=low, width=60.0) for low in (0.0, 1.7e12))
+    atoms = near.draw(np.random.default_rng(4), 12)
+    measures = Measures(np.array([5, 7]), np.full(12, 1.0 / 8.0), atoms, np.array([3.0 / 8.0, 1.0 / 8.0]))
+    (mean, sd), (far_mean, far_sd) = measures.moments(near), measures.moments(far)
+    assert far_sd == pytest.approx(sd, rel=1e-4)
+    assert far_mean - 1.7e12 == pytest.approx(mean, abs=1e-2)
+
+
+def test_a_summary_of_records_far_from_zero_is_that_of_the_same_near_it(tmp_path):
+    """All but the place: mean, sd, what `fit` would keep, and the shares with their runs without noise."""
+    found = []
+    for place in (0.0, FAR):
+        states = [states_of_mixture(80, np.random.default_rng(5)) for _ in range(2)]
+        for chain in states:
+            chain["mean"] = chain["mean"] + place
+        bounds = [place - 10.0, place + 10.0]
+        spec = a_spec(sampler__iterations=1080, sampler__chains=2)
+        spec["mechanism"]["domain"] = bounds
+        path = write_chains(
+            tmp_path / f"{place:g}.h5",
+            states,
+            spec=spec,
+            base=replace(BASE, mu0=BASE.mu0 + place),
+            observed=place + np.linspace(-12.0, 12.0, 200),
+            attrs={"mechanism": json.dumps({"kind": "laplace", "scale": [4.0], "domain": [bounds]})},
+        )
+        kept = record_quantities(path, [0.5], lambda: None)
+        found.append((dpmix.summarize(path), kept.mean - place, kept.sd))
+    (near, *kept_near), (far, *kept_far) = found
+    near_rows, far_rows = ({row["parameter"]: row for row in one.rows()} for one in (near, far))
+    assert far_rows["sd"]["mean"] == pytest.approx(near_rows["sd"]["mean"], rel=1e-5)
+    assert far_rows["mean"]["mean"] - FAR == pytest.approx(near_rows["mean"]["mean"], abs=1e-5)
+    assert far_rows["mean"]["sd"] == pytest.approx(near_rows["mean"]["sd"], rel=1e-4)
+    assert kept_far[0] == pytest.approx(kept_near[0], abs=1e-5)
+    assert kept_far[1] == pytest.approx(kept_near[1], rel=1e-4)
+    shares = [one.to_json()["variance_shares"]["mean"] for one in (near, far)]
+    assert shares[1] == pytest.approx(shares[0], abs=0.02)
+
+
+# ---- spikes far narrower than the gap of two nodes, or of two points of the grid
+
+
+def test_a_distance_of_spikes_is_not_that_of_equal_densities():
+    """All mass at two places with an sd of 1e-9: the affinity is 0.3 sqrt(.7 phi-integral), all but 0."""
+    spikes = [[(0.7, 0.5 + 1e-9 * i, 1e-9), (0.3, 2.0, 1e-6)] for i in range(8)]
+    batches = [measures_of(spikes), measures_of(spikes)]
+    assert distance_from_prior(batches, BASE, np.random.default_rng(1))[0] == pytest.approx(1.0, abs=0.005)
+    # half of it is like the prior: H^2 = 1 - sqrt(1/2) but for what is within the spike
+    half = [measures_of([[(0.5, 0.5, 1e-9)]]), measures_of([[(0.5, 0.5, 1e-9)]])]
+    distance = distance_from_prior(half, BASE, np.random.default_rng(2))[0]
+    assert distance**2 == pytest.approx(1.0 - math.sqrt(0.5), abs=0.03)
+
+
+def test_a_column_that_is_constant_is_said_to_be_narrower_than_its_grid(tmp_path):
+    states = [states_of_mixture(60, np.random.default_rng(8)) for _ in range(2)]
+    for chain in states:
+        chain["mean"] = np.where(np.isfinite(chain["mean"]), 3.0, np.nan)
+        chain["variance"] = np.where(np.isfinite(chain["variance"]), 1e-20, np.nan)
+        chain["weights"] = chain["weights"] / np.nansum(chain["weights"], axis=1, keepdims=True)
+    for kind in ("none", "laplace"):
+        noise = {} if kind == "none" else {"scale": [4.0]}
+        attrs = {"mechanism": json.dumps({"kind": kind, "domain": [[-10.0, 10.0]], **noise})}
+        summary = dpmix.summarize(write_chains(tmp_path / f"{kind}.h5", states, attrs=attrs))
+        shares = summary.to_json()["variance_shares"]
+        assert shares["density"] is None and shares["reason"] == "the grid does not show the density"
+        assert shares["mean"] is not None
+        text = " ".join(summary.to_text().split())
+        assert "Density: narrower than the gaps of its grid of 200 points, or beyond it" in text
+        assert summary.to_json()["density"]["hellinger_from_prior"] > 0.98
+        assert "almost nothing" not in text
+        assert "narrower than the gaps of its grid of 200 points" in render(summary)
+
+
+def test_a_grid_shows_a_density_down_to_steps_of_about_its_sd():
+    grid = np.linspace(-5.0, 5.0, 101)
+    for sd, shown in ((0.1, True), (0.05, True), (0.02, False), (1e-6, False)):
+        measures = measures_of([[(1.0, 0.03, sd)]])
+        density = measures.densities(grid, BASE)[0]
+        assert is_resolved(grid, density, measures, BASE) is shown
+    part = grid[:60]  # so it does where only a part is asked for
+    measures = measures_of([[(1.0, 0.0, 1.0)]])
+    assert is_resolved(part, measures.densities(part, BASE)[0], measures, BASE)
+    beyond = np.linspace(100.0, 105.0, 50)
+    assert not is_resolved(beyond, measures.densities(beyond, BASE)[0], measures, BASE)

@@ -14,6 +14,7 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
+from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.result import plain
@@ -274,6 +275,61 @@ def test_a_run_of_two_clusters_knows_mean_and_median_as_samples_do() -> None:
     assert 0.4 < np.mean(medians) * 4.0 * n * height**2 < 1.1
 
 
+def test_what_is_left_of_a_run_lies_where_its_own_base_measure_is() -> None:
+    """The prior predictive is centred 10,000 beyond 29 narrow clusters, which leave a run few free places.
+
+    Of the mean a run is to say no more than s^2/n; a leftover of 1e-3 at the prior predictive would be 10.
+    """
+    family, n = LearnedNormal(50_000.0, 0.16, 3.0, 2e8, 25_000.0, 0.5), 2000
+    rng = np.random.default_rng(3)
+    atoms = np.stack([40_000.0 + 10.0 * rng.standard_normal(29), np.full(29, 3.0)])
+    start = Measures(np.array([29]), np.full(29, 1.0 / 29.0), atoms, np.zeros(1))
+    drawn, each = clean_posteriors([start] * 8, np.full(8, 3.0), 0.0, family, n, rng)
+    means = drawn.moments(family)[0].reshape(8, each)
+    assert means.var(axis=1, ddof=1).mean() == pytest.approx((atoms[0].var() + 9.0) / n, rel=0.4)
+    assert drawn.rest.max() == 0.0
+
+
+def test_records_of_runs_are_of_components_that_have_some(tmp_path: Path) -> None:
+    """300 records of N(0, 1) under a wide base measure, of which what is left of P alone has draws.
+
+    Given records without noise the mean is that of (1 - W) y + W m, W ~ Beta(1, n), with m the mean of a
+    Dirichlet process under G0, whose variance is half of Var(y | G0): a component of one record would add
+    tau^2/n^2 to V for each such record.
+    """
+    n, tau2, draws = 300, 1e4, 400
+    base = NormalInverseGamma(0.0, 1e-4, 1e6, 1e6)  # variance 1, mean's variance tau2
+    rng = np.random.default_rng(6)
+    states = [
+        {
+            "n_clusters": np.ones(draws),
+            "weights": 1.0 - rng.beta(1.0, n, (draws, 1)),
+            "mean": rng.normal(0.0, 0.1, (draws, 1)),
+            "variance": np.ones((draws, 1)),
+            "concentration": np.ones(draws),
+        }
+        for _ in range(2)
+    ]
+    spec = a_spec(sampler__iterations=1000 + draws, model__concentration=1.0)
+    path = write_chains(tmp_path / "c.h5", states, spec=spec, base=base, observed=rng.normal(0.0, 2.0, n))
+    chains = read_chains([path])
+    drawn = {}
+
+    def noted(starts: Any, *rest: Any) -> Any:
+        drawn["starts"] = starts
+        return clean_posteriors(starts, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpmix.summary.variance.clean_posteriors", noted)
+        found = mixture_shares(chains, family_of(chains), [np.linspace(-10.0, 10.0, 200)], {}, {})
+    assert all(start.counts == [1] and start.weights == [1.0] for start in drawn["starts"])
+    exact = 1.0 / n + 2.0 / ((n + 1.0) * (n + 2.0)) * 0.5 * tau2
+    clean = clean_posteriors(drawn["starts"], np.ones(16), 0.0, base, n, np.random.default_rng(1))
+    means = clean[0].moments(base)[0].reshape(16, clean[1])
+    assert means.var(axis=1, ddof=1).mean() == pytest.approx(exact, rel=0.4)
+    assert found.columns[""]["mean"] is not None
+
+
 # ---- in summaries
 
 
@@ -325,6 +381,9 @@ def test_the_mean_of_a_dirichlet_process_given_records_varies_as_said(alpha: flo
     mean = (weights * places).sum(axis=1)
     sd = np.sqrt((weights * places**2).sum(axis=1) - mean**2)
     found = clean_variance_of_mean(mean, sd, mean, sd, alpha, n)
+    assert clean_variance_of_mean(mean + 1e12, sd, mean + 1e12, sd, alpha, n) == pytest.approx(
+        found, rel=1e-3
+    )
     variances = []
     for row in range(size):
         records = rng.choice(places[row], n, p=weights[row])
