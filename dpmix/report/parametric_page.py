@@ -56,8 +56,8 @@ def regression_pictures(summary: Summary) -> list[str]:
     for place, name in enumerate(names[:-1][:_MOST]):
         others = " with the other predictors in the middle of their bounds," if len(names) > 2 else ""
         caption = (
-            f"Mean {names[-1]} by {_shown(summary, name)},{others} over the public bounds: posterior mean of the line, and "
-            f"its {level} band at each point by itself."
+            f"Mean {names[-1]} by {_shown(summary, name)},{others} over the public bounds: posterior mean of "
+            f"the line, and its {level} band at each point by itself."
         )
         caption += " It is the line before errors are cut to the bounds." if truncated else ""
         parts.append(captioned(lines_figure(summary, place), _finding(summary, name, names[-1]), caption))
