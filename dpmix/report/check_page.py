@@ -13,13 +13,12 @@ from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_date
 from dpmix.summary.dated import NONE, Dated
 
 if TYPE_CHECKING:
-    from dpmix.summary.check.check_result import Check, Curve, Entry
+    from dpmix.summary.check.check_result import Check, Curve
 
 __all__ = ["pictures"]
 
 _MOST = 30
 _FARTHEST = 8.0  # in standard deviations, where points are drawn at most
-_NORMAL = 1.959964  # half-width of a 95% interval in standard deviations
 
 
 def pictures(check: Check, dated: Dated = NONE) -> list[str]:
@@ -91,12 +90,17 @@ def curve_figure(curve: Curve, name: str, *, date: bool = False) -> Figure:
 
 def entries_figure(check: Check) -> Figure:
     """Draw entries in standard deviations from the replicates' mean, over their intervals."""
-    scaled = [_scaled(entry) for entry in check.entries]
-    order = np.argsort([-abs(place[0]) for place in scaled], kind="stable")[:_MOST]
+    scaled = np.array(
+        [
+            [entry.scaled(value) for value in (entry.observed, entry.lower, entry.upper)]
+            for entry in check.entries
+        ]
+    )
+    order = np.argsort(-np.abs(scaled[:, 0]), kind="stable")[:_MOST]
     chosen = np.sort(order)
     with drawing((7.2, 1.0 + 0.24 * chosen.size)) as (figure, axes):
         rows = np.arange(chosen.size)
-        at, low, high = np.array([scaled[i] for i in chosen]).T
+        at, low, high = scaled[chosen].T
         bars = axes.hlines(
             rows, low, high, color=BLUE, alpha=0.45, lw=6.0, label="95% interval of replicates"
         )
@@ -113,16 +117,3 @@ def entries_figure(check: Check) -> Figure:
         axes.set_xlabel("standard deviations of the replicates from their mean")
         figure.legend(handles=[points[0], bars], loc="outside upper left", ncols=2)
     return figure
-
-
-def _scaled(entry: Entry) -> tuple[float, float, float]:
-    """Return the observed entry and the interval's ends in standard deviations from the mean."""
-    sd = (entry.upper - entry.lower) / (2.0 * _NORMAL)
-    if not sd > 0.0:
-        same = entry.observed == entry.mean
-        return 0.0 if same else float(np.copysign(2.0 * _FARTHEST, entry.observed - entry.mean)), 0.0, 0.0
-    return (
-        (entry.observed - entry.mean) / sd,
-        (entry.lower - entry.mean) / sd,
-        (entry.upper - entry.mean) / sd,
-    )

@@ -144,6 +144,13 @@ def days(values: Floats | Sequence[float]) -> list[Day]:
 
 
 def bins_in_words(edges: Floats | Sequence[float], *, date: bool = False, ends: str = "[)") -> list[str]:
-    """Return what bins between these edges are called: "[10000, 15000)", or between dates."""
+    """Return what bins between these edges are called: "[10000, 15000)", or between dates.
+
+    The outermost bins have the ends of the range.
+    """
     places = days(edges) if date else np.asarray(edges, dtype=np.float64).tolist()
-    return [f"{ends[0]}{a:.6g}, {b:.6g}{ends[1]}" for a, b in zip(places, places[1:], strict=False)]
+    last = len(places) - 2
+    return [
+        f"{'[' if i == 0 else ends[0]}{a:.6g}, {b:.6g}{']' if i == last else ends[1]}"
+        for i, (a, b) in enumerate(zip(places, places[1:], strict=False))
+    ]

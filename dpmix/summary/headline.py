@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,25 +88,43 @@ def _of_contraction(parameters: Mapping[str, Scalar]) -> Found:
     }
     if not known:
         return [], ["How much the release taught beyond the prior is not known."], []
-    central = {name: value for name, value in known.items() if _is_central(name) and value < LEARNT}
+    moved = {name for name in known if parameters[name].beside_prior == "moved"}
+
+    def worst_of(weak: Iterable[str]) -> str:
+        return min(weak, key=lambda name: (name in moved, known[name]))
+
+    central = [name for name, value in known.items() if _is_central(name) and value < LEARNT]
     if central:
-        worst = min(central, key=central.__getitem__)
+        worst = worst_of(central)
+        if worst in moved:
+            return [_overruled(worst, known[worst], LEARNT)], [], []
         text = (
-            f"The release says next to nothing about {worst}: it took away {_share(central[worst])} of the "
+            f"The release says next to nothing about {worst}: it took away {_share(known[worst])} of the "
             f"prior's spread (contraction; at least {LEARNT:g} is wanted)."
         )
         return [text], [], []
-    worst = min(known, key=known.__getitem__)
-    if known[worst] < WELL_LEARNT:
-        few = sum(value < WELL_LEARNT for value in known.values())
-        more = f", and below that for {few - 1} more" if few > 1 else ""
+    few = [name for name, value in known.items() if value < WELL_LEARNT]
+    if few:
+        worst = worst_of(few)
+        more = f", and below that for {len(few) - 1} more" if len(few) > 1 else ""
+        if worst in moved:
+            return [], [_overruled(worst, known[worst], WELL_LEARNT, more)], []
         text = (
             f"The prior has a say in {worst}: the release took away {_share(known[worst])} of its spread "
             f"(contraction; {WELL_LEARNT:g} or more is wanted{more})."
         )
         return [], [text], []
+    worst = min(known, key=known.__getitem__)
     text = f"The release, not the prior, speaks: the least contraction is {known[worst]:.2f}, of {worst}."
     return [], [], [text]
+
+
+def _overruled(name: str, value: float, wanted: float, more: str = "") -> str:
+    """Say of a figure far from where the prior piles up that its contraction is low all the same."""
+    return (
+        f"The release overruled the prior in {name}, and moved it beyond the prior's quartiles (contraction "
+        f"{value:.2f}; {wanted:g} or more is wanted{more})."
+    )
 
 
 def _of_check(check: Check) -> Found:

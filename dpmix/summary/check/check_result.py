@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ SUSPECT = 0.01
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of the release beside the replicates' mean, 95% interval, and its tail probability p."""
+    """One figure of the release, the replicates' mean, 95% interval and sd, and its tail probability p."""
 
     name: str
     observed: float
@@ -28,6 +29,17 @@ class Entry:
     lower: float
     upper: float
     p: float
+    sd: float
+
+    def scaled(self, value: float) -> float:
+        """Return how many standard deviations of the replicates a value is from their mean.
+
+        Where all replicates agree, a value other than theirs is infinitely far.
+        """
+        if math.isclose(value, self.mean, rel_tol=1e-12):  # but for rounding
+            return 0.0
+        gap = value - self.mean
+        return gap / self.sd if self.sd > 0.0 else math.copysign(math.inf, gap)
 
 
 @dataclass(frozen=True)
@@ -91,10 +103,8 @@ class Check:
 
     @property
     def farthest(self) -> Entry | None:
-        """The entry farthest from its replicates, as a multiple of the half-width of its interval."""
-        if not self.entries:
-            return None
-        return max(self.entries, key=lambda e: abs(e.observed - e.mean) / max(e.upper - e.lower, 1e-300))
+        """The entry farthest from its replicates, in their standard deviations."""
+        return max(self.entries, key=lambda entry: abs(entry.scaled(entry.observed)), default=None)
 
     def section(self) -> ResultSection:
         """Return what is reported of it."""

@@ -10,6 +10,7 @@ out of what 99% of replicates reach from some e on. The noise is in E[T of recor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,12 +161,14 @@ def _tails(name: str, grid: Floats | Sequence[Day], found: RankComparison, part:
             1.0 - entry.upper,
             1.0 - entry.lower,
             entry.p,
+            entry.sd,
         )
     return [below] if above is None else [below, above]
 
 
 def _entry(name: str, found: RankComparison, place: int) -> Entry:
-    figures = (a[place] for a in (found.observed, found.mean, found.lower, found.upper, found.tails))
+    columns = (found.observed, found.mean, found.lower, found.upper, found.tails, found.sd)
+    figures = (column[place] for column in columns)
     return Entry(name, *(float(value) for value in figures))
 
 
@@ -174,7 +177,7 @@ def _farthest(column: str, grid: Floats | Sequence[Day], found: RankComparison, 
     at = int(np.argmax(found.distances[0, part]))
     name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
     entry = _entry(name, found, part.start + at)
-    return Entry(name, entry.observed, entry.mean, entry.lower, entry.upper, found.p(part))
+    return replace(entry, p=found.p(part))
 
 
 def _in_words(piles: Mapping[float, float]) -> tuple[float | None, str]:

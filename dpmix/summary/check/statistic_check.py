@@ -116,7 +116,7 @@ def check_statistic(
     entries = tuple(
         Entry(name, *map(float, figures))
         for name, *figures in zip(
-            names, found.observed, found.mean, found.lower, found.upper, found.tails, strict=True
+            names, found.observed, found.mean, found.lower, found.upper, found.tails, found.sd, strict=True
         )
     )
     reach = found.reach()

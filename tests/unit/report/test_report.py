@@ -16,6 +16,7 @@ import dpmix
 from dpmix.errors import UsageError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.cells import Counts
+from dpmix.report.check_page import entries_figure
 from dpmix.report.drawn_release import _tallied, shown
 from dpmix.report.page import render
 from dpmix.report.plots import (
@@ -28,6 +29,7 @@ from dpmix.report.plots import (
 )
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.check.check_result import Check, Entry
 from dpmix.summary.mixture_summary import summarize_chains
 from tests.helpers.chains_files import (
     a_spec,
@@ -307,3 +309,16 @@ def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):
     assert column.heights == pytest.approx(
         np.histogram(inside, column.edges)[0] / (200 * np.diff(column.edges))
     )
+
+
+def test_entries_are_as_far_out_as_their_replicates_spread() -> None:
+    """An entry that nearly all replicates have lies among them, though their interval has no width."""
+    rare = Entry("rare", 0.0, 2e-4, 0.0, 0.0, 1.0, 2e-3)
+    wide = Entry("wide", 4.0, 1.0, -1.0, 3.0, 0.01, 1.0)
+    same = Entry("same", 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    other = Entry("other", 5.0, 0.0, 0.0, 0.0, 0.01, 0.0)
+    assert Check("counts", 0.1, (rare, wide, same)).farthest == wide
+    assert Check("counts", 0.1, (rare, other, wide)).farthest == other
+    axes = entries_figure(Check("counts", 0.1, (rare, wide, same, other))).axes[0]
+    marks = {line.get_marker(): np.asarray(line.get_xydata()).tolist() for line in axes.lines[1:]}
+    assert marks == {"o": [[-0.1, 0.0], [3.0, 1.0], [0.0, 2.0]], "<": [], ">": [[8.0, 3.0]]}

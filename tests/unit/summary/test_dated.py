@@ -135,8 +135,10 @@ def test_estimates_and_clusters_say_dates(tmp_path: Path) -> None:
 
 
 def test_bins_are_named_by_what_is_in_them() -> None:
-    assert bins_in_words([0.0, 10000.0, 15000.0]) == ["[0, 10000)", "[10000, 15000)"]
-    assert bins_in_words([18262.0, 18263.0], date=True, ends="(]") == ["(2020-01-01, 2020-01-02]"]
+    """The outermost ones have the ends of the range, which records are clamped to."""
+    assert bins_in_words([0.0, 10000.0, 15000.0]) == ["[0, 10000)", "[10000, 15000]"]
+    assert bins_in_words([0.0, 4.0, 8.0, 12.0], ends="(]") == ["[0, 4]", "(4, 8]", "(8, 12]"]
+    assert bins_in_words([18262.0, 18263.0], date=True, ends="(]") == ["[2020-01-01, 2020-01-02]"]
 
 
 def test_columns_of_numbers_have_none(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
 
 
-def scalar(contraction: float | None = 0.9, rhat: float | None = 1.002, *, stuck: bool = False) -> Scalar:
+def scalar(
+    contraction: float | None = 0.9, rhat: float | None = 1.002, beside: str = "", *, stuck: bool = False
+) -> Scalar:
     quantiles = {"0.025": -1.0, "0.5": 0.0, "0.975": 1.0}
-    return Scalar(0.0, 0.5, quantiles, rhat, 1e3, 1e3, 0.01, None, stuck, contraction)
+    return Scalar(0.0, 0.5, quantiles, rhat, 1e3, 1e3, 0.01, None, stuck, contraction, beside)
 
 
 def answer(p: float | None = 0.4, **scalars: Scalar) -> str:
@@ -49,6 +51,22 @@ def test_contraction_of_mean_and_median(name: str, value: float, expected: str) 
 @pytest.mark.parametrize("value", [0.05, -3.0, 0.4999])
 def test_contraction_of_other_headlines_never_forbids(name: str, value: float) -> None:
     assert verdict_of({"mean": scalar(), name: scalar(value)}, Check("x", 0.4)).answer == WITH_CARE
+
+
+def test_the_prior_has_no_say_where_the_release_overruled_it() -> None:
+    """Where the prior piles up elsewhere, a low contraction is no word of the prior's."""
+    moved = scalar(-1.99, beside="moved")
+    found = verdict_of({"mean": scalar(), "tail[0]": moved}, Check("x", 0.4))
+    assert found.answer == WITH_CARE
+    assert found.reasons[0] == (
+        "The release overruled the prior in tail[0], and moved it beyond the prior's quartiles (contraction "
+        "-1.99; 0.5 or more is wanted)."
+    )
+    found = verdict_of({"sd": scalar(0.4), "tail[0]": moved}, Check("x", 0.4))
+    assert found.reasons[0].startswith("The prior has a say in sd") and "for 1 more" in found.reasons[0]
+    found = verdict_of({"mean": moved, "sd": scalar(0.4)}, Check("x", 0.4))
+    assert found.answer == NOT_YET
+    assert found.reasons[0].startswith("The release overruled the prior in mean")
 
 
 def test_scalars_that_are_no_headline_do_not_count() -> None:
