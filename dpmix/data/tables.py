@@ -331,12 +331,13 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
     path : Path, StandardInput or Source
         As in `load_table`.
     columns : sequence of str or None
-        Names of its columns, by which tables that know their columns are counted.
+        Names of columns, which it must have.
 
     Raises
     ------
     DataError
-        For a missing, empty or damaged file, and fewer than two records; it says nothing of any record.
+        For a missing, empty or damaged file, a missing column, and fewer than two records; it says nothing of
+        any record.
     """
     source = _source_of(path)
     count = 0
@@ -344,7 +345,7 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
         _check_there(part)
         try:
             if is_text(part):
-                count += records_in_text(part, source.dialect)
+                count += records_in_text(part, source.dialect, columns)
             elif isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"):
                 count += len(_numbers_of(part, source, columns, False, None)[0])
             else:

@@ -250,18 +250,19 @@ def read_text(
         return _parse_csv(path, reader, dialect.delimiter_of(path.name), columns, take, public)
 
 
-def records_in_text(path: Part, dialect: Dialect) -> int:
-    """Return the number of records of a table of text, whatever their cells.
+def records_in_text(path: Part, dialect: Dialect, columns: Sequence[str] | None) -> int:
+    """Return the number of records of a table of text that has these columns, whatever their cells.
 
     Raises
     ------
     DataError
-        For an empty or damaged file, and for one column that ends in an empty line.
+        For an empty or damaged file, a missing column, and one column that ends in an empty line.
     OSError
         For a file that cannot be read.
     """
     with _reading(path, dialect) as reader:
         header = _header(path, reader)
+        _wanted(path, reader, header, dialect.delimiter_of(path.name), columns, public=False)
         return sum(1 for _ in _records(path, reader, len(header), public=False))
 
 
@@ -292,15 +293,10 @@ def _open_text(path: Part, codec: str) -> IO[str]:
     return path.open(encoding=codec, newline="")
 
 
-def _parse_csv(
-    path: Part,
-    reader: Any,
-    delimiter: str,
-    columns: Sequence[str] | None,
-    take: Take,
-    public: bool,
-) -> tuple[str, ...]:
-    header = _header(path, reader)
+def _wanted(
+    path: Part, reader: Any, header: list[str], delimiter: str, columns: Sequence[str] | None, public: bool
+) -> list[str]:
+    """Return the names of the columns to read, each of which the header has once."""
     wanted = list(header if columns is None else columns)
     for name in wanted:
         if header.count(name) > 1:
@@ -315,6 +311,19 @@ def _parse_csv(
             if any(_is_number(cell) for cell in header):
                 raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
             raise no_column(path, name, header, public=public, sure=_headings(header, reader))
+    return wanted
+
+
+def _parse_csv(
+    path: Part,
+    reader: Any,
+    delimiter: str,
+    columns: Sequence[str] | None,
+    take: Take,
+    public: bool,
+) -> tuple[str, ...]:
+    header = _header(path, reader)
+    wanted = _wanted(path, reader, header, delimiter, columns, public)
     places = {name: header.index(name) for name in wanted}
     for record, line, cells in _records(path, reader, len(header), public):
         if len(cells) != len(header):

@@ -679,9 +679,12 @@ def of_records(drawn: Measures, clusters: int) -> Measures:
     """Return the components of a draw of P that have records, its first, with weights that sum to one.
 
     Draws of what is left, of weight concentration/n, have none. Records that were drawn of them as well, far
-    off under a wide base measure, would vary more than the release lets them.
+    off under a wide base measure, would vary more than the release lets them. Where no component has any, all
+    of it stays.
     """
     weights = drawn.weights[:clusters]
+    if not weights.sum():
+        return drawn
     return Measures(np.array([clusters]), weights / weights.sum(), drawn.atoms[:, :clusters], np.zeros(1))
 
 

@@ -24,7 +24,6 @@ class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
 
     released = "histogram"
-    names_columns = False
     counts_bins = True
     countable = True
     trust = "global"

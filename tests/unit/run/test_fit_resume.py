@@ -74,8 +74,11 @@ def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_p
 def test_a_second_signal_ends_the_process_without_harm(uninterrupted: Path, tmp_path: Path) -> None:
     output = tmp_path / "c.h5"
     arguments = ("fit", uninterrupted / "spec.yaml", "--release", uninterrupted / "release.h5", "-o", output)
-    slow = "import time\nadd = chains.Workspace.add\ndef late(*args):\n    add(*args)\n    time.sleep(60)\n"
-    process = start(*arguments, more=slow + "chains.Workspace.add = late")
+    slow = (
+        "import time\nfrom dpmix.run.workspace import Workspace\nadd = Workspace.add\n"
+        "def late(*args):\n    add(*args)\n    time.sleep(60)\nWorkspace.add = late"
+    )
+    process = start(*arguments, more=slow)
     _wait_for(workspace_of(output), "chain-0.state.h5", process)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)

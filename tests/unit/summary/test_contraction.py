@@ -280,6 +280,7 @@ def test_monte_carlo_error_is_seldom_called_a_conflict() -> None:
 def chain_of(iterations: int) -> Any:
     class Chains:
         ids = np.arange(4)
+        planned = 4
         spec = {"sampler": {"chains": 4, "iterations": iterations}}
         draws = 1000
 
