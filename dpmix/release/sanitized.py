@@ -251,7 +251,10 @@ class Release(Tabulated):
     def headline(self) -> tuple[str, list[str]]:
         """What it is, what was done, and what that guarantees."""
         name = "Release" if self.tally is None else "Tally"
-        return f"{name} of {self.n:,} records", [self.mechanism.done(self.n), self.guaranteed()]
+        return f"{name} of {self.n:,} record{'' if self.n == 1 else 's'}", [
+            self.mechanism.done(self.n),
+            self.guaranteed(),
+        ]
 
     @property
     def by_record(self) -> bool:

@@ -130,6 +130,12 @@ def _width_problem(mechanism: str | None, of: type[Capabilities] | None, spec: A
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
 _COUNTS = "counts"
+_WHY = {
+    "model.discount": "counts is for a model.discount of 0",
+    "sampler.width": "no width of cells for counts (sampler.width) follows from this mechanism",
+    "mechanism.domain": "counts has cells over public bounds (mechanism.domain), which are not known",
+}
+"""Why auto does not take counts, by the key that would be refused; of others the sentence says it."""
 
 
 class ChosenSampler(NamedTuple):
@@ -189,7 +195,7 @@ def choose(
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = counts_problem(mechanism, of, spec)
     if problem is not None:
-        return ChosenSampler(own, f"counts does not go with this {problem[0]}")
+        return ChosenSampler(own, _WHY.get(problem[0]) or problem[1].partition(";")[0])
     if of is not None and of.released == "histogram":
         return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
     if n <= FEW_RECORDS and spec.sampler.store is None:
@@ -230,7 +236,10 @@ def auto_in_words(spec: Any) -> str:
         choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)
     )
     if few.kind == many.kind:
-        tally = "" if few.kind == _COUNTS or spec.grouped else " (counts given a tally)"
+        of = None if mechanism is None else capabilities_of(mechanism)
+        taken = few.kind != _COUNTS and isinstance(spec.model, MixtureSection) and not spec.grouped
+        taken = taken and counts_problem(mechanism, of, spec, tallied=True) is None
+        tally = " (counts given a tally)" if taken else ""
         return f"auto: {few.kind}{tally}, for {few.why}"
     return f"auto: {many.kind} above {FEW_RECORDS:,} records and given a tally, else {few.kind}"
 

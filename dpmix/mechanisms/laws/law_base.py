@@ -562,7 +562,7 @@ class Law(Capabilities):
 
     def done(self, n: int) -> str:
         """Say what was done to n records, in one sentence."""
-        return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {n} records."
+        return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {counted(n, 'record')}."
 
     def told(self) -> Sequence[float]:
         """Return the numbers beside the released values that depend on the records."""
@@ -638,6 +638,11 @@ def whole_where_all_are(values: Floats) -> Floats | Ints:
 def counted(number: int, noun: str) -> str:
     """Return "1 draw" or "2 draws"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def each_of(number: int) -> str:
+    """Return "each of 2 records", or "the one record"."""
+    return "the one record" if number == 1 else f"each of {number} records"
 
 
 def first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:

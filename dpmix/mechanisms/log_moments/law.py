@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, of_scale
+from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, counted, of_scale
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, is_number
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 
@@ -166,7 +166,7 @@ class LogMomentsLaw(SumsOfGroups):
             return self._done_by_groups(f"sums of logarithms of the compositions{at},", n)
         return (
             f"Laplace noise{of_scale(self.scale)} was added to the mean logarithms of the compositions of "
-            f"{n} records{at}, which were released for all of them together."
+            f"{counted(n, 'record')}{at}, which were released for all of them together."
         )
 
 

@@ -9,7 +9,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from dpmix.mechanisms.laws.additive import noise_name
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Positive, Says, Scales, Whole, of_scale
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    Labels,
+    Law,
+    Positive,
+    Says,
+    Scales,
+    Whole,
+    counted,
+    of_scale,
+)
 from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
@@ -113,7 +123,8 @@ class PosteriorLaw(Law):
 
     def done(self, n: int) -> str:
         """Say how a posterior was released."""
-        what = f"The posterior given the counts of {n} records in {len(self.prior)} categories was released"
+        given = f"the counts of {counted(n, 'record')} in {len(self.prior)} categories"
+        what = f"The posterior given {given} was released"
         if self.method != "hellinger":
             return f"{what} with {noise_name(self.noise)}{of_scale(self.scale)} on the counts."
         how = {

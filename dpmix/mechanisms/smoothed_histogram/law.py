@@ -92,7 +92,7 @@ class SmoothedHistogramLaw(HistogramLaw):
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""
-        drawn = f"{self.draws} draws from the histogram of {n} records"
+        drawn = f"{self.draws} draws from the histogram of {counted(n, 'record')}"
         mixed = f"mixed with the uniform density (weight {self.weight:.4g}), were released for all of them"
         if self.groups is None:
             return f"{drawn} over {self.bins} bins, {mixed} together."
