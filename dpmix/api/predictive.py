@@ -270,6 +270,7 @@ def predictive_records(
         if any(final == Path(path).resolve() for path in paths):
             raise UsageError(f"{output} is one of the chains files; give the records another name")
     found = read_chains([os.fspath(path) for path in paths])
+    _check_columns(checked, data_columns(found))
     release = _release(found, found.n if wanted is None else wanted, checked)
     if output is not None:
         write_synthetic(Path(output), release, force=force)
@@ -283,6 +284,19 @@ def predictive_records(
     if not release.private:
         _tell(f"warning: these records are not private: {_why(release)}")
     return release
+
+
+def _check_columns(spec: RunSpec | None, held: tuple[str, ...]) -> None:
+    """Refuse the spec of another table: one that names columns of which the chains have none."""
+    for key in ("release", "data"):
+        stated = getattr(getattr(spec, key, None), "columns", None)
+        if stated and held:
+            if not {*stated} & {*held}:
+                raise SpecError(
+                    f"{key}.columns: {', '.join(stated)}, but the chains are of {', '.join(held)}; give the "
+                    "spec that they were fitted with"
+                )
+            return
 
 
 def _wanted(records: int | None, spec: RunSpec | None) -> int | None:

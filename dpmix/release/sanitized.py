@@ -255,7 +255,11 @@ class Release(Tabulated):
         """What it is, what was done, and what that guarantees."""
         name = "Release" if self.tally is None else "Tally"
         said = [f"Note: {text}." for text in self.cautions]
-        return f"{name} of {self.n:,} records", [self.done(), self.guaranteed(), *said]
+        return f"{name} of {self.n:,} record{'' if self.n == 1 else 's'}", [
+            self.done(),
+            self.guaranteed(),
+            *said,
+        ]
 
     @property
     def by_record(self) -> bool:

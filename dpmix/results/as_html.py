@@ -80,7 +80,7 @@ def _answered(
     )
     of = f"<b>{escape(answer.of)}</b>, " if answer.of else ""
     head = (
-        f'<h1>{escape(tree.heading)}</h1>\n<p class="lead">{of}{answer.records:,} records. '
+        f'<h1>{escape(tree.heading)}</h1>\n<p class="lead">{of}{answer.in_words}. '
         f"{escape(answer.guarantee)}</p>"
     )
     lead = f"<p>{escape(tree.lead)}</p>" if tree.lead else ""

@@ -28,7 +28,7 @@ def to_text(tree: Tree) -> str:
 
 def _answer(answer: Answer, level: float) -> list[str]:
     """Return what stands first: what it is of, its figures, the verdict."""
-    of = f"{answer.of}, {answer.records:,} records" if answer.of else f"{answer.records:,} records"
+    of = f"{answer.of}, {answer.in_words}" if answer.of else answer.in_words
     rows = [
         (
             figure.name if len(figure.name) <= _NAME else f"{figure.name[: _NAME - 1]}…",

@@ -335,6 +335,11 @@ class Answer:
     figures: Sequence[Figure]
     badge: str
 
+    @property
+    def in_words(self) -> str:
+        """How many records there are."""
+        return f"{self.records:,} record{'' if self.records == 1 else 's'}"
+
 
 @dataclass(frozen=True)
 class Tree:

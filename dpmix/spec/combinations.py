@@ -40,6 +40,12 @@ Of = type[Capabilities] | None
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
 _COUNTS = "counts"
+_WHY = {
+    "model.discount": "counts is for a model.discount of 0",
+    "sampler.width": "no width of cells for counts (sampler.width) follows from this mechanism",
+    "mechanism.domain": "counts has cells over public bounds (mechanism.domain), which are not known",
+}
+"""Why auto does not take counts, by the key that would be refused; of others the sentence says it."""
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
 _NO_OTHER = "no other sampler takes a tally"
 _BASELINES = {"deconvolution_kde": "additive", "ems": "transitional"}
@@ -593,7 +599,7 @@ def choose(
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = counts_problem(mechanism, of, spec)
     if problem is not None:
-        return ChosenSampler(own, f"counts does not go with this {problem[0]}")
+        return ChosenSampler(own, _WHY.get(problem[0]) or problem[1].partition(";")[0])
     if of is not None and of.released == "histogram":
         return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
     if n <= FEW_RECORDS and spec.sampler.store is None:
@@ -634,6 +640,9 @@ def auto_in_words(spec: Any) -> str:
         choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)
     )
     if few.kind == many.kind:
-        tally = "" if few.kind == _COUNTS or spec.grouped else " (counts given a tally)"
+        of = None if mechanism is None else capabilities_of(mechanism)
+        taken = few.kind != _COUNTS and isinstance(spec.model, MixtureSection) and not spec.grouped
+        taken = taken and counts_problem(mechanism, of, spec, tallied=True) is None
+        tally = " (counts given a tally)" if taken else ""
         return f"auto: {few.kind}{tally}, for {few.why}"
     return f"auto: {many.kind} above {FEW_RECORDS:,} records and given a tally, else {few.kind}"

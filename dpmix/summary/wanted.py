@@ -10,6 +10,7 @@ from dpmix.run.stored_parameters import figures
 from dpmix.summary.dated import dated_of
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
+from dpmix.summary.row_labels import data_columns
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains, NamedChains
@@ -29,8 +30,9 @@ def wanted_of(chains: Chains, columns: Sequence[FittedColumn], options: SummaryS
         asked for where public bounds admit negative values, or are not known.
     """
     names, dated = [column.name for column in columns], dated_of(chains)
-    tails = _by_column("summary.tails", options.tails, names)
-    points = _by_column("summary.cdf", options.cdf, names)
+    only = data_columns(chains) if len(names) == 1 else ()
+    tails = _by_column("summary.tails", options.tails, names, only)
+    points = _by_column("summary.cdf", options.cdf, names, only)
     found = []
     for number, (above, below) in enumerate(zip(tails, points, strict=True)):
         bounds = None
@@ -49,17 +51,18 @@ def wanted_of(chains: Chains, columns: Sequence[FittedColumn], options: SummaryS
     return found
 
 
-def _by_column(key: str, given: object, names: Sequence[str]) -> list[tuple[float, ...]]:
-    """Return the points of each column, in increasing order; a list is of the only column."""
+def _by_column(key: str, given: object, names: Sequence[str], only: Sequence[str]) -> list[tuple[float, ...]]:
+    """Return the points of each column, in increasing order; a list, or a name of `only`, is of the one."""
     if given is None:
         return [()] * len(names)
     if isinstance(given, Mapping):
-        for name in given:
+        own = {"" if name in only and name not in names else name: points for name, points in given.items()}
+        for name in own:
             if name not in names:
-                known = ", ".join(name for name in names if name)
+                known = ", ".join(name for name in (*names, *only) if name)
                 right = f"it has {known}" if known else "give a list, as there is only one column"
                 raise SpecError(f"{key}: there is no column {name!r}; {right}")
-        return [tuple(sorted(set(given.get(name, ())))) for name in names]
+        return [tuple(sorted(set(own.get(name, ())))) for name in names]
     assert isinstance(given, tuple)  # the spec looks
     if len(names) > 1:
         raise SpecError(

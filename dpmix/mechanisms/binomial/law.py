@@ -24,6 +24,7 @@ from dpmix.mechanisms.laws.law_base import (
     Says,
     Scales,
     Whole,
+    each_of,
     first,
     moments_of_records,
 )
@@ -94,8 +95,8 @@ class BinomialLaw(Law):
     def done(self, n: int) -> str:
         """Say what was done to n records."""
         return (
-            f"Each of {n} records was released on its own as the number of successes in {self.trials} trials,"
-            " whose probability is the record's place in the domain, drawn towards a half (weight "
+            f"{each_of(n).capitalize()} was released on its own as the number of successes in {self.trials} "
+            "trials, whose probability is the record's place in the domain, drawn towards a half (weight "
             f"{self.weight:.4g})."
         )
 

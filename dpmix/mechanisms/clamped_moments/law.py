@@ -81,8 +81,8 @@ class ClampedMomentsLaw(SumsOfGroups):
         if self.groups is not None:
             return self._done_by_groups(sums, n)
         return (
-            f"Laplace noise{of_scale(self.scale)} was added to {sums} of {n} "
-            "records, which were released for all of them together."
+            f"Laplace noise{of_scale(self.scale)} was added to {sums} of {counted(n, 'record')}, "
+            "which were released for all of them together."
         )
 
 

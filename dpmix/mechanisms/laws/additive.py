@@ -21,6 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     Law,
     Observation,
     Scales,
+    each_of,
     moments_of_records,
     of_scale,
 )
@@ -183,7 +184,7 @@ class Noisy(Additive):
 
     def done(self, n: int) -> str:
         """Say which noise was added to n records."""
-        return f"{self.noise_name}{of_scale(self.scale)} was added to each of {n} records on its own."
+        return f"{self.noise_name}{of_scale(self.scale)} was added to {each_of(n)} on its own."
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Add noise; see `Law`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpmix.mechanisms.laws.law_base import Law
-from dpmix.spec.capabilities import Elsewhere
+from dpmix.spec.capabilities import Elsewhere, counted
 
 __all__ = ["LAW", "ElsewhereLaw"]
 
@@ -16,8 +16,8 @@ class ElsewhereLaw(Law):
     def done(self, n: int) -> str:
         """Say that nothing is known."""
         return (
-            f"The released values were made of {n} records elsewhere, by a mechanism that the model "
-            "describes; nothing is known here of what they guarantee."
+            f"The released values were made of {counted(n, 'record')} elsewhere, by a mechanism that the "
+            "model describes; nothing is known here of what they guarantee."
         )
 
 

@@ -32,7 +32,7 @@ from pydantic import (
 )
 
 from dpmix.errors import DataError, DpmixError
-from dpmix.spec.capabilities import Capabilities
+from dpmix.spec.capabilities import Capabilities, counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.transitions import CellLikelihood, Transition
@@ -606,7 +606,7 @@ class Law(Capabilities):
 
     def done(self, n: int) -> str:
         """Say what was done to n records, in one sentence."""
-        return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {n} records."
+        return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {counted(n, 'record')}."
 
     def told(self) -> Sequence[float]:
         """Return the numbers beside the released values that depend on the records."""
@@ -677,6 +677,11 @@ def of_scale(scale: Sequence[float]) -> str:
 def whole_where_all_are(values: Floats) -> Floats | Ints:
     """Return numbers as integers where all of them are whole."""
     return values.astype(np.int64) if (values == np.floor(values)).all() else values
+
+
+def each_of(number: int) -> str:
+    """Return "each of 2 records", or "the one record"."""
+    return "the one record" if number == 1 else f"each of {number} records"
 
 
 def first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:

@@ -261,29 +261,30 @@ class SyntheticLaw(Law):
         )
 
     def _from(self, n: int) -> str:
+        given = f"{n} record{'' if n == 1 else 's'}"
         stated = None if self.concentration is None else f"{float(self.concentration):.4g}"
         if self.generator == "pitman_yor":
             discount = float(self.discount)
             process = (
                 "Dirichlet process" if discount == 0.0 else f"Pitman-Yor process of discount {discount:g}"
             )
-            return f" from the posterior predictive of a {process} (concentration {stated}) given {n} records"
+            return f" from the posterior predictive of a {process} (concentration {stated}) given {given}"
         cells = math.prod(self.bins or ())
         over = f" over {cells} cells" if cells > 1 else ""
         if self.generator == "dirichlet_multinomial":
             prior = f" (prior count {stated} in each cell)"
-            return f" from the posterior predictive of a Dirichlet-multinomial{over}{prior} given {n} records"
+            return f" from the posterior predictive of a Dirichlet-multinomial{over}{prior} given {given}"
         counts = (
             ""
             if self.noise is None
             else f", with {noise_name(self.noise)}{of_scale(self.scale)} added to its counts"
         )
         if self.generator == "perturbed_histogram":
-            return f" from the histogram of {n} records{over}{counts}"
+            return f" from the histogram of {given}{over}{counts}"
         if self.generator == "smoothed_histogram":
             smooth = f", mixed with the uniform density (weight {float(self.weight):.4g})"
-            return f" from the histogram of {n} records{over}{counts}{smooth}"
-        return f" from a posterior given a release of {n} records"
+            return f" from the histogram of {given}{over}{counts}{smooth}"
+        return f" from a posterior given a release of {given}"
 
 
 def is_pair(value: Any) -> bool:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, is_number, of_scale
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "LogMomentsLaw", "centre_of", "centred_width", "exact_width", "paper_width"]
 
@@ -166,7 +167,7 @@ class LogMomentsLaw(SumsOfGroups):
             return self._done_by_groups(f"sums of logarithms of the compositions{at},", n)
         return (
             f"Laplace noise{of_scale(self.scale)} was added to the mean logarithms of the compositions of "
-            f"{n} records{at}, which were released for all of them together."
+            f"{counted(n, 'record')}{at}, which were released for all of them together."
         )
 
 

@@ -7,9 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dpmix.mechanisms.laws.additive import noise_name
-from dpmix.mechanisms.laws.law_base import Floats, OneScale, Says, Whole, of_scale, whole_where_all_are
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    OneScale,
+    Says,
+    Whole,
+    of_scale,
+    whole_where_all_are,
+)
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "NoisyCountsLaw"]
 
@@ -77,7 +85,8 @@ class NoisyCountsLaw(Statistic):
     def done(self, n: int) -> str:
         """Say what was done to n records."""
         noise = noise_name(self.noise)
-        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of {n} records"
+        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of "
+        added += counted(n, "record")
         together = "by class and level, which were released for all of them together"
         if self.groups is None:
             return f"{added} {together}."

@@ -100,7 +100,8 @@ class PerturbedHistogramLaw(HistogramLaw):
     def done(self, n: int) -> str:
         """Say what was done to n records."""
         noise = noise_name(self.noise)
-        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of {n} records"
+        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of "
+        added += counted(n, "record")
         if self.groups is None:
             return f"{added} in {self.bins} bins, which were released for all of them together."
         column, names = next(iter(self.groups.items()))

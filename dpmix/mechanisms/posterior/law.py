@@ -21,6 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     of_scale,
 )
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
+from dpmix.spec.capabilities import counted
 
 __all__ = ["LAW", "PosteriorLaw", "unproved_in_words"]
 
@@ -122,7 +123,8 @@ class PosteriorLaw(Law):
 
     def done(self, n: int) -> str:
         """Say how a posterior was released."""
-        what = f"The posterior given the counts of {n} records in {len(self.prior)} categories was released"
+        given = f"the counts of {counted(n, 'record')} in {len(self.prior)} categories"
+        what = f"The posterior given {given} was released"
         if self.method != "hellinger":
             return f"{what} with {noise_name(self.noise)}{of_scale(self.scale)} on the counts."
         how = {

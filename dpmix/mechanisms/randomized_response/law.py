@@ -8,7 +8,17 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, field_validator
 
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Ratio, Says, Scales, first, fraction_of
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    Labels,
+    Law,
+    Ratio,
+    Says,
+    Scales,
+    each_of,
+    first,
+    fraction_of,
+)
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 
 __all__ = ["LAW", "RandomizedResponseLaw"]
@@ -63,8 +73,8 @@ class RandomizedResponseLaw(Law):
         """Say what was done to n records."""
         several = " in each column" if len(self.sizes) > 1 else ""
         return (
-            f"Each of {n} records was released on its own by randomized response: its category{several}, "
-            f"{self.odds:.4g} times as likely as each other one."
+            f"{each_of(n).capitalize()} was released on its own by randomized response: its "
+            f"category{several}, {self.odds:.4g} times as likely as each other one."
         )
 
     def chances(self, shares: Floats) -> Floats:

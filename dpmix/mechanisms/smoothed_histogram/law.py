@@ -92,7 +92,7 @@ class SmoothedHistogramLaw(HistogramLaw):
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""
-        drawn = f"{counted(self.draws, 'draw')} from the histogram of {n} records"
+        drawn = f"{counted(self.draws, 'draw')} from the histogram of {counted(n, 'record')}"
         verb = "was" if self.draws == 1 else "were"
         mixed = f"mixed with the uniform density (weight {self.weight:.4g}), {verb} released for all of them"
         if self.groups is None:

@@ -23,6 +23,7 @@ from dpmix.mechanisms.laws.law_base import (
     Says,
     Scales,
     Whole,
+    each_of,
     first,
     fraction_of,
     moments_of_records,
@@ -149,9 +150,9 @@ class SquareWaveLaw(Law):
         """Say what was done to n records."""
         near = f"one of the {2 * self.reach + 1} around" if self.reach else "that of"
         return (
-            f"Each of {n} records was released on its own as one of {self.outputs} outputs of a square wave "
-            f"over {self.cells} cells of the domain: {near} its own cell is {self.odds:.4g} times as likely "
-            f"{'each ' * bool(self.reach)}as any other."
+            f"{each_of(n).capitalize()} was released on its own as one of {self.outputs} outputs of a square "
+            f"wave over {self.cells} cells of the domain: {near} its own cell is {self.odds:.4g} times as "
+            f"likely {'each ' * bool(self.reach)}as any other."
         )
 
     def places(self, released: Floats, column: int = 0) -> Floats:

@@ -21,6 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     OneScale,
     Says,
     Whole,
+    each_of,
     moments_of_cells,
     moments_of_records,
     of_scale,
@@ -162,7 +163,7 @@ class WaveletLaw(Law):
     def done(self, n: int) -> str:
         """Say what was done to n records."""
         return (
-            f"Each of {n} records was released on its own as its Haar wavelet coefficients up to level "
+            f"{each_of(n).capitalize()} was released on its own as its Haar wavelet coefficients up to level "
             f"{self.levels}, with Laplace noise{of_scale(self.scale)} added to each of them."
         )
 

@@ -395,6 +395,16 @@ def test_fits_whose_draws_hold_no_records_say_which_do(tmp_path):
     )
 
 
+def test_the_spec_of_another_table_is_refused(tmp_path):
+    path, _ = _normals(tmp_path, draws=20)
+    with pytest.raises(SpecError, match=r"^data\.columns: y, but the chains are of x1; give the spec"):
+        predictive_records(
+            path, records=3, quiet=True, spec=files.a_spec(data__path="t.csv", data__columns=["y"])
+        )
+    more = files.a_spec(data__path="t.csv", data__columns=["y", "x1"], mechanism__domain=[[0, 1], [0, 1]])
+    assert len(predictive_records(path, records=3, quiet=True, spec=more).values) == 3
+
+
 def test_nonsense_is_refused_before_any_work(tmp_path):
     path, _ = _normals(tmp_path)
     for records in (0, -3, 2.5, True):

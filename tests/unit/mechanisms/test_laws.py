@@ -240,6 +240,7 @@ def test_laws_are_frozen(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", STATED)
 def test_laws_say_what_was_done(kind: str) -> None:
+    assert "1 records" not in law_of(stated(kind)).done(1)
     words = law_of(stated(kind)).done(N)
     assert STATED[kind][1] in words and words.endswith(".") and not words[0].islower()
 

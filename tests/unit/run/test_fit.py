@@ -16,6 +16,7 @@ import xarray
 
 import dpmix
 from dpmix.errors import DataError, DpmixError, SamplerError, SpecError, UsageError
+from dpmix.results.as_text import to_text
 from dpmix.run.chains_reader import read_chains
 from tests.helpers.fits import assert_same, contents, release_file, small_release, small_spec
 
@@ -306,7 +307,9 @@ def test_a_pitman_yor_process_has_concentrations_from_minus_its_discount_on(
     spec["summary"] = {"grid": [-10.0, 10.0, 50]}
     release = small_release(n, "none" if kind == "neal3" else "laplace")
     dpmix.fit(spec, release, tmp_path / "c.h5", quiet=True, jobs=1)
-    found = dpmix.summarize([tmp_path / "c.h5"]).to_json()
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    found = summary.to_json()
+    assert ("1 record;" in to_text(summary.tree)) is (n == 1)
     assert np.isfinite(found["parameters"]["mean"]["sd"])
     support, probability = (found["n_clusters"][name] for name in ("support", "probability"))
     assert (support, probability) == ([1], [1.0]) if n == 1 else max(support) > 1

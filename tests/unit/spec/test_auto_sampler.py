@@ -254,7 +254,35 @@ def test_validate_says_which_as_far_as_it_is_known() -> None:
     data = {"data": {"simulate": "three_gaussians", "n": 200, "seed": 1, "domain": [[-10, 10]]}}
     assert auto_in_words(load_spec(spec_of() | data)).startswith("auto: neal8, for there are at most 5,000")
     asks = load_spec(spec_of(sampler={"subsample": 5}))
-    assert auto_in_words(asks).startswith("auto: neal8 (counts given a tally), for sampler.subsample")
+    assert auto_in_words(asks) == (
+        "auto: neal8, for sampler.subsample asks for single records, which counts does not keep"
+    )
+    clusters = load_spec(spec_of() | {"summary": {"coclustering": True}})
+    assert auto_in_words(clusters).startswith("auto: neal8 (counts given a tally), for summary.coclustering")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "model", "why"),
+    [
+        (
+            {"kind": "none", "domain": [0, 5]},
+            {},
+            "neal8 (counts given a tally), for no width of cells for counts",
+        ),
+        (LAPLACE, {"discount": 0.5}, "neal8, for counts is for a model.discount of 0"),
+        (
+            LAPLACE | {"domain": [[0, 5], [0, 2]]},
+            {"kernel": "multivariate_normal", "base": MODELS["multivariate_normal"]["base"]},
+            "neal8, for counts is for one number a record, and kernel multivariate_normal",
+        ),
+    ],
+)
+def test_why_not_counts_is_a_reason_and_no_key(
+    mechanism: dict[str, Any], model: dict[str, Any], why: str
+) -> None:
+    """And a tally is offered only where one would be taken."""
+    found = auto_in_words(load_spec(spec_of(mechanism, **model)))
+    assert found.startswith(f"auto: {why}") and ";" not in found
 
 
 def release(n: int) -> Release:

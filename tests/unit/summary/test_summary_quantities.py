@@ -218,10 +218,18 @@ def test_several_columns_are_asked_for_by_name(tmp_path: Path) -> None:
             dpmix.summarize(path, overrides=[override])
 
 
+def test_the_only_column_is_asked_for_by_name_too(chains: Path) -> None:
+    named = dpmix.summarize(chains, overrides=["summary.tails={x1: [3]}"])
+    assert (
+        named.parameters["tail[3]"]
+        == dpmix.summarize(chains, overrides=["summary.tails=[3]"]).parameters["tail[3]"]
+    )
+
+
 def test_what_is_refused_of_one_column(chains: Path) -> None:
     for override, said in (
         ("summary.gini=true", r"^summary\.gini: the public bounds \[-10, 10\] admit negative values"),
-        ("summary.tails={x: [3]}", "give a list, as there is only one column"),
+        ("summary.tails={x: [3]}", "there is no column 'x'; it has x1"),
         ("summary.quantiles=[0, 0.5]", r"summary\.quantiles"),
         ("summary.quantiles=[]", r"summary\.quantiles"),
         ("summary.tails=[a]", r"summary\.tails"),
