@@ -1,4 +1,4 @@
-"""Numbers of a guarantee in words: what is spent is rounded up, and what remains is rounded down.
+"""Numbers in words; of a guarantee what is spent is rounded up, and what remains is rounded down.
 
 A number is the decimal that it is written as (its shortest one, for a double), as in `dpmix.privacy.budget`:
 a tenth is "0.1", though the double next to it is a little more.
@@ -7,9 +7,13 @@ a tenth is "0.1", though the double next to it is a little more.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["figure", "figure_below", "permits_verbatim", "stated"]
+__all__ = ["figure", "figure_below", "figures", "permits_verbatim", "stated"]
+
+_DIGITS, _MOST_DIGITS = 6, 12
+_PLAIN = 1e15  # below it numbers are written without an exponent
 
 
 def figure(value: float, digits: int = 6) -> str:
@@ -20,6 +24,31 @@ def figure(value: float, digits: int = 6) -> str:
 def figure_below(value: float, digits: int = 6) -> str:
     """Write a number that must not be overstated, rounded down to some significant digits."""
     return _rounded(value, digits, ROUND_FLOOR)
+
+
+def figures(values: Iterable[float]) -> list[str]:
+    """Write numbers: all their digits where twelve or six decimals do, else six or what tells them apart."""
+    numbers = [float(value) for value in values]
+
+    def exact(names: list[str]) -> bool:
+        return [float(name) for name in names] == numbers
+
+    names = [f"{number:.{_DIGITS}g}" for number in numbers]
+    if exact(names):
+        return names
+    if all(abs(number) < _PLAIN for number in numbers):
+        names = [f"{number:.{_DIGITS}f}".rstrip("0").rstrip(".") for number in numbers]
+        if exact(names):
+            return names
+    for digits in range(_DIGITS + 1, _MOST_DIGITS + 1):
+        names = [f"{number:.{digits}g}" for number in numbers]
+        if exact(names):
+            return names
+    for digits in range(_DIGITS, 18):
+        names = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def permits_verbatim(delta: float | None, n: int | None) -> str:

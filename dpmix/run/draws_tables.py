@@ -12,17 +12,20 @@ import importlib.metadata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.numerics.rounding import figures
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
-from dpmix.run.stored_parameters import Stored, figures
 from dpmix.store.frames import Frame, Pieces, needed
 from dpmix.store.h5 import Dataset, Group, reading
 from dpmix.store.tree import Node, read
+
+if TYPE_CHECKING:
+    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["DRAWS", "draws_tables", "to_inferencedata"]
 

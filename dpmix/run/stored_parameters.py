@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 from dpmix.models.model_protocols import GROUP
+from dpmix.numerics.rounding import figures
 
 if TYPE_CHECKING:
     from dpmix.store.h5 import Group
@@ -112,7 +113,6 @@ def check_components(
 
 
 _ROLES = ("scalar", "shares", "curve", "density", "draw")
-_DIGITS, _MOST_DIGITS = 6, 12
 
 
 @dataclass(frozen=True)
@@ -198,17 +198,3 @@ def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
 def _in_words(values: NDArray[Any]) -> list[str]:
     """Write coordinates, numbers as `figures` does."""
     return figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
-
-
-def figures(values: Iterable[float]) -> list[str]:
-    """Write numbers: all of their digits where twelve are enough, else six or what tells them apart."""
-    numbers = [float(value) for value in values]
-    for digits in range(_DIGITS, _MOST_DIGITS + 1):
-        names = [f"{number:.{digits}g}" for number in numbers]
-        if [float(name) for name in names] == numbers:
-            return names
-    for digits in range(_DIGITS, 18):
-        names = [f"{number:.{digits}g}" for number in numbers]
-        if len(set(names)) == len(names):
-            break
-    return names

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from typing import Any, Final
 
-__all__ = ["Day", "alike", "day_of", "day_text", "plain"]
+__all__ = ["Day", "alike", "day_of", "day_text", "placed", "plain"]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
@@ -34,6 +35,25 @@ def day_text(days: float) -> str:
         return (datetime.date(1970, 1, 1) + datetime.timedelta(days=round(days))).isoformat()
     except (OverflowError, ValueError):
         return float.__repr__(float(days))
+
+
+def placed(value: float, step: float, digits: int = 4) -> str:
+    """Write a place with some significant digits, or with as many as a step along the axis needs.
+
+    Parameters
+    ----------
+    value : float
+        A `Day` is written as its date.
+    step : float
+        What is to be told apart: a part of a grid's range, of bounds or of an interval; 0 asks for nothing.
+    digits : int
+    """
+    if isinstance(value, Day) or not math.isfinite(value) or not 0.0 < step < abs(value):
+        return f"{value:.{digits}g}"
+    decimals = -math.floor(math.log10(step))
+    if math.floor(math.log10(abs(value))) + decimals < digits:
+        return f"{value:.{digits}g}"
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
 
 
 def day_of(value: object) -> Day | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from dpmix.spec.days import alike
+from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import (
     ChosenBy,
     Gathered,
@@ -546,9 +546,10 @@ def coefficients_in_words(
         f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"
         for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
     )
+    spread = half[-1] * sd[0]
     return (
-        f"a priori {what} in the middle of the predictors' bounds is {middle:.4g} +- "
-        f"{half[-1] * sd[0]:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
+        f"a priori {what} in the middle of the predictors' bounds is {placed(middle, 0.25 * spread)} +- "
+        f"{spread:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
     )
 
 
@@ -564,15 +565,15 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
     learned : bool
         Whether its place and scale are learned, and `base` is at the means of their priors.
     """
-    about = f" of {name}" if name else ""
+    about, middle = f" of {name}" if name else "", placed(base.mu0, 0.25 * base.mean_sd)
     if not math.isfinite(base.cluster_sd):
         return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
     if learned:
         return (
-            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with "
+            f"a priori clusters{about} lie around a place of {middle} +- {base.mean_sd:.3g} with "
             f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
         )
     return (
-        f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "
+        f"a priori a cluster's mean{about} is {middle} +- {base.mean_sd:.3g}, its standard deviation "
         f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"
     )

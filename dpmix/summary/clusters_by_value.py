@@ -38,7 +38,7 @@ from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.release.cells import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
-from dpmix.spec.days import Day
+from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds, spread
@@ -141,13 +141,18 @@ class ClustersByValue:
     def in_words(self) -> str:
         """Say it in a sentence."""
         parts = []
-        place = Day if self.date else float
+        inner = self.latent.low[np.isfinite(self.latent.low)]
+        step = float(np.ptp(inner)) / 100.0 if inner.size else 0.0
+
+        def place(value: float) -> str:
+            return placed(Day(value) if self.date else value, step)
+
         for r, (low, high) in enumerate(self.spans()[:_NAMED]):
-            span = "" if np.isinf(low) else f"from {place(low):.4g} "
+            span = "" if np.isinf(low) else f"from {place(low)} "
             span += (
                 ("up" if span else "all values")
                 if np.isinf(high)
-                else f"{'' if span else 'up '}to {place(high):.4g}"
+                else f"{'' if span else 'up '}to {place(high)}"
             )
             shares = f"{100 * self.share[r]:.3g}%"
             shares += f" ({100 * self.share_lower[r]:.3g} to {100 * self.share_upper[r]:.3g})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
-from dpmix.spec.days import Day
+from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import NONE, Dated
 
 if TYPE_CHECKING:
@@ -160,9 +160,10 @@ def _in_words(found: Density, column: str, level: float, *, date: bool) -> str:
     if not found.resolved:
         return f"Density{about}: {NOT_RESOLVED.format(len(found.grid))}{apart}"
     peak = int(np.argmax(found.mean))
-    place = Day(found.grid[peak]) if date else float(found.grid[peak])
+    place, step = found.grid[peak], float(np.ptp(found.grid)) / 100.0
+    place = Day(place) if date else float(place)
     return (
-        f"Density{about}: highest at {place:.4g} ({found.mean[peak]:.3g}, {100 * level:g}% band "
+        f"Density{about}: highest at {placed(place, step)} ({found.mean[peak]:.3g}, {100 * level:g}% band "
         f"{found.lower[peak]:.3g} to {found.upper[peak]:.3g}){apart}"
     )
 

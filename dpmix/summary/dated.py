@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.errors import DataError, SpecError
-from dpmix.spec.days import Day, day_text
+from dpmix.spec.days import Day, day_text, placed
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -148,9 +148,11 @@ def bins_in_words(edges: Floats | Sequence[float], *, date: bool = False, ends: 
 
     The outermost bins have the ends of the range.
     """
+    step = float(np.diff(np.asarray(edges, dtype=np.float64)).min()) / 10.0
     places = days(edges) if date else np.asarray(edges, dtype=np.float64).tolist()
-    last = len(places) - 2
+    words = [placed(place, step, 6) for place in places]
+    last = len(words) - 2
     return [
-        f"{'[' if i == 0 else ends[0]}{a:.6g}, {b:.6g}{']' if i == last else ends[1]}"
-        for i, (a, b) in enumerate(zip(places, places[1:], strict=False))
+        f"{'[' if i == 0 else ends[0]}{a}, {b}{']' if i == last else ends[1]}"
+        for i, (a, b) in enumerate(zip(words, words[1:], strict=False))
     ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.spec.days import placed
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 
 if TYPE_CHECKING:
@@ -102,13 +103,10 @@ def density_points(grid: Floats) -> Floats:
 
 
 def labels(points: Floats, column: str) -> list[str]:
-    """Names of the densities of a column at `points`, with as many digits as tell them apart."""
+    """Names of the densities of a column at `points`, with digits that say where on the grid they are."""
     prefix = f"{column}=" if column else ""
-    for digits in range(4, 18):
-        names = [f"density[{prefix}{point:.{digits}g}]" for point in points]
-        if len(set(names)) == len(names):
-            break
-    return names
+    step = float(np.ptp(points)) / 10.0
+    return [f"density[{prefix}{placed(point, step)}]" for point in points.tolist()]
 
 
 def spread(size: int, most: int) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from dpmix.results.nodes import (
     Tile,
     figure,
 )
-from dpmix.spec.days import Day, day_text
+from dpmix.spec.days import Day, day_text, placed
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
 from dpmix.summary.row_labels import shown_name
@@ -105,11 +105,14 @@ def _columns(
     rhat = ["∞" if apart else figure(value, ".3f") for value, apart in zip(of("rhat"), stuck, strict=True)]
     high = [apart or (value or 0.0) > RHAT for value, apart in zip(of("rhat"), stuck, strict=True)]
 
-    def written(values: Iterable[float]) -> list[float]:
-        return [Day(value) if date else value for value, date in zip(values, is_date, strict=True)]
+    def written(values: Iterable[float]) -> list[str]:
+        return [
+            placed(Day(value) if date else value, 0.25 * (scalar.quantiles[last] - scalar.quantiles[first]))
+            for value, date, scalar in zip(values, is_date, found, strict=True)
+        ]
 
     ends = [
-        TableColumn("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", where=shown)
+        TableColumn("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", str, where=shown)
         for end in (first, last)
     ]
     dates = [
@@ -121,7 +124,7 @@ def _columns(
     little = [_little(value) for value in found]
     return [
         TableColumn("mean", [value.mean for value in found], where=held),
-        TableColumn("", written(value.mean for value in found), "mean", where=shown),
+        TableColumn("", written(value.mean for value in found), "mean", str, where=shown),
         TableColumn("sd", of("sd"), "sd"),
         TableColumn("quantiles", [value.quantiles for value in found], where="json"),
         *ends,

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
+from dpmix.numerics.rounding import figures
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
@@ -169,7 +170,7 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     where = f" in {group}" if group else ""
     text = (
         f"Under the fit {percent(share)} of values of {name}{where} lie beyond the public bounds "
-        f"[{pair[0]:.6g}, {pair[1]:.6g}] and count as clamped to them"
+        f"[{', '.join(figures(pair))}] and count as clamped to them"
     )
     if response:
         text += (

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmix.numerics.rounding import figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
-from dpmix.run.stored_parameters import figures
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import Measures
 

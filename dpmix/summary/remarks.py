@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.rounding import permits_verbatim
+from dpmix.numerics.rounding import figures, permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
@@ -225,7 +225,7 @@ def _of(name: str) -> str:
 
 
 def _pair(bounds: tuple[float, float] | None) -> str:
-    return "" if bounds is None else f"[{bounds[0]:g}, {bounds[1]:g}]"
+    return "" if bounds is None else f"[{', '.join(figures(bounds))}]"
 
 
 def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:

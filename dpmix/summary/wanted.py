@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpmix.errors import SpecError
-from dpmix.run.stored_parameters import figures
+from dpmix.numerics.rounding import figures
 from dpmix.summary.dated import dated_of
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
@@ -44,7 +44,7 @@ def wanted_of(chains: Chains, columns: Sequence[FittedColumn], options: SummaryS
                 raise SpecError(f"summary.gini: the public bounds of {shown} are not known; leave it out")
             if bounds[0] < 0.0:
                 raise SpecError(
-                    f"summary.gini: the public bounds [{bounds[0]:g}, {bounds[1]:g}] of {shown} admit "
+                    f"summary.gini: the public bounds [{', '.join(figures(bounds))}] of {shown} admit "
                     "negative values, of which there is no Gini coefficient; leave it out"
                 )
         found.append(Wanted(options.levels, above, below, bounds))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.spec.days import Day
+from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
 from dpmix.summary.check.replicators import RankComparison, Unavailable, compare, places
@@ -150,12 +150,13 @@ def _tails(name: str, grid: Floats | Sequence[Day], found: RankComparison, part:
     mean = found.mean[part]
     low = int(np.argmin(np.abs(mean - TAIL)))
     high = int(np.argmin(np.abs(mean - (1.0 - TAIL))))
-    about = f" of {name}" if name else ""
-    below, above = _entry(f"share{about} up to {grid[low]:.4g}", found, part.start + low), None
+    about, step = f" of {name}" if name else "", _step(grid)
+    below = _entry(f"share{about} up to {placed(grid[low], step)}", found, part.start + low)
+    above = None
     if high > low:
         entry = _entry("", found, part.start + high)
         above = Entry(
-            f"share{about} above {grid[high]:.4g}",
+            f"share{about} above {placed(grid[high], step)}",
             1.0 - entry.observed,
             1.0 - entry.mean,
             1.0 - entry.upper,
@@ -175,7 +176,8 @@ def _entry(name: str, found: RankComparison, place: int) -> Entry:
 def _farthest(column: str, grid: Floats | Sequence[Day], found: RankComparison, part: slice) -> Entry:
     """Return a distribution function where it is farthest out, with the p-value of the whole."""
     at = int(np.argmax(found.distances[0, part]))
-    name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
+    place = placed(grid[at], _step(grid))
+    name = f"distribution function{f' of {column}' if column else ''} at {place}"
     entry = _entry(name, found, part.start + at)
     return replace(entry, p=found.p(part))
 
@@ -187,13 +189,19 @@ def _in_words(piles: Mapping[float, float]) -> tuple[float | None, str]:
     least, most = min(piles, key=piles.__getitem__), max(piles, key=piles.__getitem__)
     if piles[least] >= 1.0:
         return 1.0, "The noise hides a pile of records at one value, were it all of them."
+    step = _step([*piles])
     seen = (
         "A pile of records at one value, which the fit does not follow, shows from about "
-        f"{_percent(piles[least])} of them (at {least:.4g})"
+        f"{_percent(piles[least])} of them (at {placed(least, step)})"
     )
+    at = placed(most, step)
     if piles[most] >= 1.0:
-        return 1.0, f"{seen}; at {most:.4g} the noise hides any."
-    return piles[most], f"{seen} to {_percent(piles[most])} (at {most:.4g}) on; smaller ones may be hidden."
+        return 1.0, f"{seen}; at {at} the noise hides any."
+    return piles[most], f"{seen} to {_percent(piles[most])} (at {at}) on; smaller ones may be hidden."
+
+
+def _step(places: Floats | Sequence[float]) -> float:
+    return float(max(places) - min(places)) / 100.0
 
 
 def _percent(share: float) -> str:
