@@ -53,6 +53,7 @@ def synthesize(
     no_ledger: bool = False,
     yes: bool = False,
     data: Any = None,
+    records: int | None = None,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
@@ -81,6 +82,8 @@ def synthesize(
         cost nothing, and are not entered.
     dataset, new_ledger, no_ledger, yes, data
         As in `dpmix.privatize`.
+    records : int, optional
+        With `chains`: number of records to draw, in place of ``synthesis.records``.
 
     Returns
     -------
@@ -114,7 +117,11 @@ def synthesize(
     if chains is not None:
         from dpmix.api.predictive import predictive_records
 
-        return predictive_records(chains, output, spec=checked, force=force, quiet=quiet)
+        return predictive_records(chains, output, spec=checked, records=records, force=force, quiet=quiet)
+    if records is not None:
+        raise UsageError(
+            "records: goes with chains; records of the data are as many as synthesis.records says"
+        )
     section = section_of(checked)
     target = None if output is None else Path(output)
     if target is not None:
@@ -126,29 +133,29 @@ def synthesize(
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
         generator_of(section, _columns(checked), n)
     with show_phase("reading the data", quiet):
-        records = load_records(checked)
-    _check_n(n, records.n)
-    generator = generator_of(section, records.columns, records.n)
+        table = load_records(checked)
+    _check_n(n, table.n)
+    generator = generator_of(section, table.columns, table.n)
     heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
-        names = [column.name for column in records.columns]
-        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
+        names = [column.name for column in table.columns]
+        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, table))
     bypassed = entering.said_of(checked)
     with show_phase("drawing records", quiet):
-        release = generator.release(records)
+        release = generator.release(table)
     release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
     _tell(in_words(generator, guarantee), quiet)
-    for column, count in zip(records.columns, records.clamped, strict=True):
+    for column, count in zip(table.columns, table.clamped, strict=True):
         if count:
-            outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
+            outside = f"{count} of {table.n} values of {column.name} were outside the bounds"
             _tell(f"warning: {outside}, and clamped")
-    for column, count in zip(records.columns, records.rounded, strict=False):
+    for column, count in zip(table.columns, table.rounded, strict=False):
         if count:
             kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
-            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and were rounded")
+            _tell(f"warning: {count} of {table.n} values of {column.name} {kind}, and were rounded")
     if release.simulated:
         entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(

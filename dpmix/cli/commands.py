@@ -295,6 +295,12 @@ def synthesize(
             help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
         ),
     ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            "--records", min=1, metavar="N", help="With --chains: number of records, for synthesis.records."
+        ),
+    ] = None,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="Curator: set kinds of synthesis side by side, and release nothing."),
@@ -334,6 +340,8 @@ def synthesize(
     for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
         if given is not None and not compare:
             raise UsageError(f"{name}: goes with --compare")
+    if records is not None and not chains:
+        raise UsageError("--records: goes with --chains; the spec's synthesis.records says it of the data's")
     if output is None and not compare:
         raise UsageError("--output FILE: missing; name the file of the synthetic records")
     sources = checked.data.paths if checked.data and not chains else ()
@@ -367,6 +375,7 @@ def synthesize(
         checked,
         output,
         chains=chains or None,
+        records=records,
         force=force,
         quiet=quiet,
         new_ledger=new_ledger,

@@ -18,6 +18,7 @@ import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import read_any
+from dpmix.cli.commands import main
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import row_noun
@@ -403,6 +404,21 @@ def test_the_spec_of_another_table_is_refused(tmp_path):
         )
     more = files.a_spec(data__path="t.csv", data__columns=["y", "x1"], mechanism__domain=[[0, 1], [0, 1]])
     assert len(predictive_records(path, records=3, quiet=True, spec=more).values) == 3
+
+
+def test_how_many_are_drawn_needs_no_section_of_synthesis(tmp_path, monkeypatch):
+    path, _ = _normals(tmp_path, draws=20)
+    spec = files.a_spec()
+    assert "synthesis" not in spec
+    assert len(dpmix.synthesize(spec, chains=path, records=7, quiet=True).values) == 7
+    (tmp_path / "s.yaml").write_text(json.dumps(spec))
+    arguments = [str(tmp_path / "s.yaml"), "--chains", str(path), "--records", "5"]
+    monkeypatch.setattr("sys.argv", ["dpmix", "synthesize", *arguments, "-o", str(tmp_path / "r.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0 and len((tmp_path / "r.csv").read_text().splitlines()) == 6
+    with pytest.raises(UsageError, match=r"^records: goes with chains"):
+        dpmix.synthesize(spec, records=7)
 
 
 def test_nonsense_is_refused_before_any_work(tmp_path):

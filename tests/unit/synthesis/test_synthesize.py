@@ -464,6 +464,7 @@ def test_synthetic_records_made_elsewhere_are_as_the_spec_states(tmp_path: Path)
         (["-o", "s.txt"], 2, "synthetic records are written as"),
         ([], 2, "--output FILE: missing"),
         (["-o", "s.csv", "--json"], 2, "goes with --compare"),
+        (["-o", "s.csv", "--records", "3"], 2, "--records: goes with --chains"),
         (["-o", "s.csv", "--set", "synthesis.delta=1e-9"], 4, "possible: delta: 0.3371"),
         (["-o", "s.csv", "--set", "synthesis.discount=2"], 2, "synthesis.discount"),
         (["-o", "none/s.csv"], 3, "does not exist"),
