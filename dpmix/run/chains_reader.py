@@ -6,6 +6,7 @@ named.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
@@ -26,7 +28,16 @@ from dpmix.store.h5 import Attribute, reading
 if TYPE_CHECKING:
     from dpmix.release.cells import Counts
 
-__all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
+__all__ = [
+    "Block",
+    "ChainSet",
+    "Chains",
+    "NamedChains",
+    "first_difference",
+    "generator",
+    "read_chains",
+    "spread",
+]
 
 _LABELS = 1 << 22  # allocations in memory
 _GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
@@ -335,6 +346,19 @@ class Chains(ChainSet):
                     check_components(path, start, self.layout, clusters, weights, parameters)
                     base = None if self.base is None else self.base[chain, start:stop]
                     yield Block(chain, start, weights, parameters, base)
+
+
+def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
+    """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
+    digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
+
+
+def spread(size: int, most: int) -> NDArray[np.int64]:
+    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
+    if size <= most:
+        return np.arange(size)
+    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:

@@ -4,7 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.spec.fields import FilePath, Integer, Listed, Number, Positive, Section, Text, refusal
+from dpmix.spec.fields import Integer, Listed, Number, Positive, Section, Text, refusal
+from dpmix.spec.table_source import FilePath
 
 INPUT, OUTPUT = "{input}", "{output}"
 

@@ -21,29 +21,29 @@ from pydantic import (
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
-    Decimal,
-    Delimiter,
     Domain,
-    Encoding,
-    FilePaths,
     Integer,
     Listed,
     Pair,
     Positive,
     Section,
-    TablePaths,
     Text,
-    check_text,
-    dialect_in,
     refusal,
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.table_source import (
     MARKS,
+    Decimal,
+    Delimiter,
     Dialect,
+    Encoding,
+    FilePaths,
     InMemory,
     TableFiles,
+    TablePaths,
+    check_text,
+    dialect_in,
     is_stream,
 )
 

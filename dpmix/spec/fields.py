@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol, get_args
+from typing import Annotated, Any, Final, Protocol, get_args
 
 from pydantic import (
     AfterValidator,
@@ -37,16 +35,6 @@ from pydantic_core.core_schema import (
 )
 
 from dpmix.spec.days import Day, day_of, plain
-from dpmix.spec.table_source import (
-    STREAM,
-    TABLE_SUFFIXES,
-    TEXT_SUFFIXES,
-    Dialect,
-    delimiter_of,
-    delimiter_problem,
-    is_encoding,
-    is_stream,
-)
 
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"
@@ -237,73 +225,6 @@ Pair = Annotated[tuple[Bound, Bound], Listed, AfterValidator(_pair)]
 """Public bounds (lo, hi) of one column."""
 
 
-def _path(value: object, info: ValidationInfo) -> object:
-    """Resolve a relative path against the folder of the spec."""
-    if isinstance(value, Path):
-        value = str(value)
-    if not isinstance(value, str) or value.strip() in ("", STREAM) or "\0" in value:
-        raise wrong("must be the path of a file, not {got}", value)
-    folder = (info.context or {}).get("folder", Path())
-    return os.path.abspath(os.path.join(folder, value))
-
-
-FilePath = Annotated[Path, BeforeValidator(_path), Field(json_schema_extra={"format": "path"})]
-"""The path of a file, made absolute: relative paths count from the folder of the spec."""
-
-
-def _table(path: Path) -> Path:
-    if not path.name.lower().endswith(TABLE_SUFFIXES):
-        raise wrong(
-            "{got} is no known type of data file; give one of " + ", ".join(TABLE_SUFFIXES), path.name
-        )
-    return path
-
-
-TablePath = Annotated[FilePath, AfterValidator(_table)]
-"""The path of a table, of a format that is told by its suffix."""
-
-
-def _stream_or_path(value: object, info: ValidationInfo) -> object:
-    if value == [None]:  # what YAML makes of a lone -
-        return STREAM
-    return STREAM if isinstance(value, (str, Path)) and str(value).strip() == STREAM else _path(value, info)
-
-
-def _stream_or_table(path: Path) -> Path:
-    return path if is_stream(path) else _table(path)
-
-
-StreamPath = Annotated[
-    Path,
-    BeforeValidator(_stream_or_path),
-    AfterValidator(_stream_or_table),
-    Field(json_schema_extra={"format": "path"}),
-]
-"""The path of a table, or - for a CSV table on standard input."""
-
-
-def _several(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    if len(set(paths)) < len(paths):
-        raise wrong("names a file twice, whose records would count twice", paths)
-    return paths
-
-
-TablePaths = Annotated[
-    Annotated[StreamPath, Tag("one")]
-    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, list | tuple) and value != [None] else "one"),
-]
-"""The path of a table, those of several files that are one table, or - for standard input."""
-
-
-FilePaths = Annotated[
-    Annotated[TablePath, Tag("one")]
-    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
-]
-"""The path of a table, or those of several files that are one table."""
-
-
 def kinds(union: Any) -> tuple[str, ...]:
     """List the tags of a tagged union, which are the values that its key can have."""
     return tuple(tag for member in get_args(get_args(union)[0]) for tag in _tags(member))
@@ -446,49 +367,3 @@ def absent_is_empty(value: object) -> object:
 
 
 # How the text of a table is written, as keys of a spec: data, releases and records to predict have them
-
-
-DIALECT_KEYS = ("delimiter", "decimal", "encoding")
-
-
-def _delimiter(text: str) -> str:
-    problem = delimiter_problem(text)
-    if problem is not None:
-        raise wrong(problem, text)
-    return delimiter_of(text)
-
-
-def _encoding(name: str) -> str:
-    if not is_encoding(name):
-        raise wrong("{got} is no encoding that Python knows; give one such as latin-1 or utf-16", name)
-    return name
-
-
-Delimiter = Annotated[Text, AfterValidator(_delimiter)]
-Decimal = Literal[".", ","]
-Encoding = Annotated[Text, AfterValidator(_encoding)]
-
-
-def dialect_in(section: Section) -> Dialect:
-    """Return what the keys of a section say, which has all three of them."""
-    delimiter, decimal, encoding = (getattr(section, key) for key in DIALECT_KEYS)
-    return Dialect(delimiter, decimal or ".", encoding or "utf-8")
-
-
-def check_text(section: Section, paths: Sequence[Path | None]) -> None:
-    """Refuse what a section says of text where its table is none.
-
-    Raises
-    ------
-    SpecError
-        Naming the key.
-    """
-    for key in DIALECT_KEYS:
-        if getattr(section, key) is None:
-            continue
-        if not paths or any(path is None for path in paths):
-            raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
-        for path in paths:
-            if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
-                kinds = ", ".join(TEXT_SUFFIXES)
-                raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")

@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from dpmix.spec.fields import FilePath, Number, Positive, Section, Text, refusal, wrong
+from dpmix.spec.fields import Number, Positive, Section, Text, refusal, wrong
+from dpmix.spec.table_source import FilePath
 
 LONGEST_NAME = 200
 

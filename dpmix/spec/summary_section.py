@@ -8,23 +8,27 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 
 from dpmix.spec.fields import (
     Bound,
-    Decimal,
-    Delimiter,
-    Encoding,
-    FilePath,
     Integer,
     Listed,
     Number,
     Positive,
     Section,
     Text,
-    check_text,
-    dialect_in,
     number_or_mapping,
     refusal,
     wrong,
 )
-from dpmix.spec.table_source import TEXT_SUFFIXES, TYPED_SUFFIXES, Dialect
+from dpmix.spec.table_source import (
+    TEXT_SUFFIXES,
+    TYPED_SUFFIXES,
+    Decimal,
+    Delimiter,
+    Dialect,
+    Encoding,
+    FilePath,
+    check_text,
+    dialect_in,
+)
 
 LARGEST_GRID = 10_000
 MOST_POINTS = 100  # of quantiles, and of tail probabilities or the distribution function of one column

@@ -19,20 +19,11 @@ from pydantic import (
 
 from dpmix.errors import SpecError
 from dpmix.spec.data_section import by_column
-from dpmix.spec.fields import (
-    LARGEST_SEED,
-    FilePath,
-    Integer,
-    Listed,
-    Section,
-    number_or_list,
-    refusal,
-    shown,
-    wrong,
-)
+from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Section, number_or_list, refusal, shown, wrong
 from dpmix.spec.load import parse_override, read_contents
 from dpmix.spec.messages import spec_error
 from dpmix.spec.run_spec import RunSpec
+from dpmix.spec.table_source import FilePath
 
 MOST_RUNS: Final = 10_000
 LABEL: Final = "name"

@@ -1,36 +1,58 @@
-"""Where a table comes from: files, standard input, or an object of Python; and how its text is written."""
+"""Where a table comes from: files, standard input, an object; how its text is written, and their keys."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+)
 
 from dpmix.errors import DataError
-
-MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
-"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
+from dpmix.spec.fields import Section, Text, refusal, wrong
 
 __all__ = [
+    "DIALECT_KEYS",
     "MARKS",
     "STREAM",
     "TABLE_SUFFIXES",
     "TEXT_SUFFIXES",
     "TYPED_SUFFIXES",
+    "Decimal",
+    "Delimiter",
     "Dialect",
+    "Encoding",
+    "FilePath",
+    "FilePaths",
     "InMemory",
     "Part",
     "StandardInput",
+    "StreamPath",
     "TableFiles",
+    "TablePath",
+    "TablePaths",
+    "check_text",
     "delimiter_of",
     "delimiter_problem",
+    "dialect_in",
     "is_encoding",
     "is_stream",
 ]
+
+MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
+"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
 
 # Standard input in the place of a confidential file: ``data.path: "-"``
 
@@ -218,3 +240,116 @@ def is_encoding(name: str) -> bool:
         return bool(codecs.lookup(name)._is_text_encoding)
     except (LookupError, ValueError):
         return False
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    """Resolve a relative path against the folder of the spec."""
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or value.strip() in ("", STREAM) or "\0" in value:
+        raise wrong("must be the path of a file, not {got}", value)
+    folder = (info.context or {}).get("folder", Path())
+    return os.path.abspath(os.path.join(folder, value))
+
+
+FilePath = Annotated[Path, BeforeValidator(_path), Field(json_schema_extra={"format": "path"})]
+"""The path of a file, made absolute: relative paths count from the folder of the spec."""
+
+
+def _table(path: Path) -> Path:
+    if not path.name.lower().endswith(TABLE_SUFFIXES):
+        raise wrong(
+            "{got} is no known type of data file; give one of " + ", ".join(TABLE_SUFFIXES), path.name
+        )
+    return path
+
+
+TablePath = Annotated[FilePath, AfterValidator(_table)]
+"""The path of a table, of a format that is told by its suffix."""
+
+
+def _stream_or_path(value: object, info: ValidationInfo) -> object:
+    if value == [None]:  # what YAML makes of a lone -
+        return STREAM
+    return STREAM if isinstance(value, (str, Path)) and str(value).strip() == STREAM else _path(value, info)
+
+
+def _stream_or_table(path: Path) -> Path:
+    return path if is_stream(path) else _table(path)
+
+
+StreamPath = Annotated[
+    Path,
+    BeforeValidator(_stream_or_path),
+    AfterValidator(_stream_or_table),
+    Field(json_schema_extra={"format": "path"}),
+]
+"""The path of a table, or - for a CSV table on standard input."""
+
+
+def _several(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    if len(set(paths)) < len(paths):
+        raise wrong("names a file twice, whose records would count twice", paths)
+    return paths
+
+
+TablePaths = Annotated[
+    Annotated[StreamPath, Tag("one")]
+    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, list | tuple) and value != [None] else "one"),
+]
+"""The path of a table, those of several files that are one table, or - for standard input."""
+
+
+FilePaths = Annotated[
+    Annotated[TablePath, Tag("one")]
+    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+]
+"""The path of a table, or those of several files that are one table."""
+
+
+DIALECT_KEYS = ("delimiter", "decimal", "encoding")
+
+
+def _delimiter(text: str) -> str:
+    problem = delimiter_problem(text)
+    if problem is not None:
+        raise wrong(problem, text)
+    return delimiter_of(text)
+
+
+def _encoding(name: str) -> str:
+    if not is_encoding(name):
+        raise wrong("{got} is no encoding that Python knows; give one such as latin-1 or utf-16", name)
+    return name
+
+
+Delimiter = Annotated[Text, AfterValidator(_delimiter)]
+Decimal = Literal[".", ","]
+Encoding = Annotated[Text, AfterValidator(_encoding)]
+
+
+def dialect_in(section: Section) -> Dialect:
+    """Return what the keys of a section say, which has all three of them."""
+    delimiter, decimal, encoding = (getattr(section, key) for key in DIALECT_KEYS)
+    return Dialect(delimiter, decimal or ".", encoding or "utf-8")
+
+
+def check_text(section: Section, paths: Sequence[Path | None]) -> None:
+    """Refuse what a section says of text where its table is none.
+
+    Raises
+    ------
+    SpecError
+        Naming the key.
+    """
+    for key in DIALECT_KEYS:
+        if getattr(section, key) is None:
+            continue
+        if not paths or any(path is None for path in paths):
+            raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
+        for path in paths:
+            if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
+                kinds = ", ".join(TEXT_SUFFIXES)
+                raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.numerics import partitions
 from dpmix.results.nodes import Array, Each, ResultSection
+from dpmix.run.chains_reader import spread
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
-from dpmix.summary.grids import spread
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

@@ -37,13 +37,14 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.release.cells import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
+from dpmix.run.chains_reader import generator, spread
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.grids import public_bounds, spread
+from dpmix.summary.grids import public_bounds
 from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
-from dpmix.summary.random_measures import Measures, generator, states_at
+from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family

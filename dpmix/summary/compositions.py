@@ -11,10 +11,10 @@ from scipy.special import betainc, betaln, digamma
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.run.chains_reader import generator, spread
 from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, hellinger
-from dpmix.summary.grids import DEFAULT_POINTS, spread
-from dpmix.summary.random_measures import generator
+from dpmix.summary.grids import DEFAULT_POINTS
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

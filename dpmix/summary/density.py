@@ -14,20 +14,12 @@ import numpy as np
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import levels_of_nodes
-from dpmix.run.chains_reader import Block, Chains, read_chains
+from dpmix.run.chains_reader import Block, Chains, generator, read_chains, spread
 from dpmix.run.kept_quantities import Recorded
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
-from dpmix.summary.grids import density_points, labels, public_bounds, spread
+from dpmix.summary.grids import density_points, labels, public_bounds
 from dpmix.summary.quantities import Wanted, cdf, outside, quantiles, quantities
-from dpmix.summary.random_measures import (
-    BLOCK,
-    Measures,
-    draw_measures,
-    generator,
-    join,
-    settle_rest,
-    state_measures,
-)
+from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, join, settle_rest, state_measures
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.spec.days import placed
@@ -107,10 +106,3 @@ def labels(points: Floats, column: str) -> list[str]:
     prefix = f"{column}=" if column else ""
     step = float(np.ptp(points)) / 10.0
     return [f"density[{prefix}{placed(point, step)}]" for point in points.tolist()]
-
-
-def spread(size: int, most: int) -> NDArray[np.int64]:
-    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
-    if size <= most:
-        return np.arange(size)
-    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]

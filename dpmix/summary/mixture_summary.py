@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.run.chains_reader import generator
 from dpmix.summary.baselines import baseline_curves
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
@@ -19,7 +20,6 @@ from dpmix.summary.grids import choose_grids, public_bounds
 from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
 from dpmix.summary.quantities import Beyond
 from dpmix.summary.quantity_registry import Basis, reported
-from dpmix.summary.random_measures import generator
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.row_labels import shown_name
 from dpmix.summary.summary_result import ClusterCounts, Summary

@@ -33,7 +33,7 @@ from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInver
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, generator
 from dpmix.spec.days import Day
 from dpmix.spec.model_section import NIG, prior_in_words
 from dpmix.summary.chains_account import spec_of
@@ -42,7 +42,7 @@ from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.density import correlation_names, correlations, names_of, of_column, scalars_of
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of, family_on_line
 from dpmix.summary.grids import density_points, public_bounds
-from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, generator
+from dpmix.summary.random_measures import BLOCK, Measures, draw_measures
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmix.numerics.rounding import figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
-from dpmix.summary.grids import spread
+from dpmix.run.chains_reader import spread
 from dpmix.summary.random_measures import Measures
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ left then lies on so many atoms that its mean stands for it well).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
+from dpmix.run.chains_reader import generator
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
     from dpmix.kernels.multivariate_family import NormalInverseWishart
-    from dpmix.run.chains_reader import Chains, ChainSet
+    from dpmix.run.chains_reader import Chains
 
 _STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed
 
@@ -244,12 +244,6 @@ def _lost(mass: Floats, strength: Floats, discount: float, stick: int) -> Floats
 def _sums(owner: Any, values: Floats, size: int) -> Floats:
     """Sum of the values of each owner 0 .. size - 1."""
     return np.asarray(np.bincount(owner, values, minlength=size), dtype=np.float64)
-
-
-def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
-    """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
-    digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
-    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
 
 def states_at(

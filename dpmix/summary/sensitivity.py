@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, spread
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable, shared
 from dpmix.summary.dated import dated_of
 from dpmix.summary.diagnostics import arviz
-from dpmix.summary.grids import spread
 from dpmix.summary.prior import key_of_prior, log_prior
 from dpmix.summary.remarks import MOST_LISTED, is_headline
 from dpmix.summary.row_labels import row_labels, shown_name

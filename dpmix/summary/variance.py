@@ -43,13 +43,13 @@ from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
+from dpmix.run.chains_reader import generator, spread
 from dpmix.summary.check.replicators import places
 from dpmix.summary.density import is_resolved, of_column
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
-from dpmix.summary.grids import spread
 from dpmix.summary.prior import centred_log_density
 from dpmix.summary.quantities import quantiles
-from dpmix.summary.random_measures import Measures, draw_measures, generator, join, settle_rest, states_at
+from dpmix.summary.random_measures import Measures, draw_measures, join, settle_rest, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from dpmix.spec.capabilities import Capabilities, Unknown
-from dpmix.spec.fields import FilePath
 from dpmix.spec.model_section import ModelSection
+from dpmix.spec.table_source import FilePath
 
 __all__ = ["SECTION", "CustomModel"]
 

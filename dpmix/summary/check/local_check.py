@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.run.chains_reader import generator
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
 from dpmix.summary.check.replicators import RankComparison, Unavailable, compare, places
 from dpmix.summary.dated import dated_of, days
 from dpmix.summary.families.family_of_fit import columns_of
-from dpmix.summary.random_measures import generator
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains

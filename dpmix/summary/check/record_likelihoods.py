@@ -31,11 +31,11 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
 from dpmix.release.cells import count_outputs, tally
 from dpmix.release.tallies import wide_grid
-from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.run.chains_reader import Chains, ChainSet, generator
 from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.random_measures import Measures, generator, states_at
+from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family

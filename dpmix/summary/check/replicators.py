@@ -20,8 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.summary.grids import spread
-from dpmix.summary.random_measures import generator
+from dpmix.run.chains_reader import generator, spread
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet

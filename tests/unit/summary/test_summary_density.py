@@ -15,7 +15,7 @@ import dpmix
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
-from dpmix.run.chains_reader import read_chains
+from dpmix.run.chains_reader import read_chains, spread
 from dpmix.summary.density import (
     bands,
     distance_from_prior,
@@ -25,7 +25,6 @@ from dpmix.summary.density import (
     posterior_density,
     record_quantities,
 )
-from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, state_measures
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
 
