@@ -20,8 +20,8 @@ from dpmix.release.column_units import labelled
 from dpmix.results.as_html import to_page
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
-from dpmix.results.tabulated import Tabulated, frame_of_rows
 from dpmix.store.atomic import write_bytes
+from dpmix.store.frames import Tabulated, frame_of_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,10 +24,10 @@ from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.rounding import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
-from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.kinds import capabilities_of
+from dpmix.store.frames import Tabulated, TabulatedFigures
 
 if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee

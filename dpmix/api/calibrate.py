@@ -12,9 +12,8 @@ from dpmix.data.loading import check_countable, listed_of, number_of_records
 from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.results.tabulated import TabulatedFigures, to_notebook
 from dpmix.spec import RunSpec, load_spec
-from dpmix.store.frames import Frame
+from dpmix.store.frames import Frame, TabulatedFigures, to_notebook
 
 if TYPE_CHECKING:
     from dpmix.spec.mechanism_section import MechanismSection

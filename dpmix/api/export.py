@@ -14,9 +14,8 @@ from dpmix.api.spending import show_ledger
 from dpmix.errors import DataError, UsageError
 from dpmix.release.sanitized import table_of
 from dpmix.results.as_hdf5 import tables_in
-from dpmix.results.tabulated import frame_of_rows
 from dpmix.run.draws_tables import draws_tables
-from dpmix.store.frames import Pieces, check_frame_output, print_csv, write_pieces
+from dpmix.store.frames import Pieces, check_frame_output, frame_of_rows, print_csv, write_pieces
 from dpmix.store.tree import read
 
 __all__ = ["export", "tables_of"]

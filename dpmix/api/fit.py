@@ -28,7 +28,6 @@ from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picke
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.column_units import unit_text
 from dpmix.release.tallies import one_column, wide_grid
-from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_file import with_edges
 from dpmix.run.chains_reader import first_difference, read_chains
 from dpmix.run.chains_writer import Finished, write_chains
@@ -39,6 +38,7 @@ from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO
 from dpmix.store.atomic import check_output
+from dpmix.store.frames import Tabulated
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

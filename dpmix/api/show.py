@@ -33,7 +33,6 @@ from dpmix.release.sanitized import (
 from dpmix.results.as_hdf5 import tables_in
 from dpmix.results.nodes import Each, Items, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
-from dpmix.results.tabulated import FIRST, to_notebook
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
 from dpmix.run.draws_tables import draws_tables, to_inferencedata
 from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
@@ -41,6 +40,7 @@ from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents
 from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.sweep_spec import load_sweep
+from dpmix.store.frames import FIRST, to_notebook
 from dpmix.store.h5 import reading
 from dpmix.store.tree import Node, read
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
-from dpmix.results.tabulated import Tabulated, frame_of_rows
 from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import write_bytes
+from dpmix.store.frames import Tabulated, frame_of_rows
 from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder, adopt, elsewhere, of_no_run
 from dpmix.sweeping.pool import Outcome, Pool, show_sweep

@@ -24,10 +24,10 @@ from dpmix.errors import DpmixError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import law_of, law_type
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
-from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_phase
 from dpmix.samplers.state import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
+from dpmix.store.frames import Tabulated, TabulatedFigures
 
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame

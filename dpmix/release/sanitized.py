@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.numerics.rounding import figure, permits_verbatim
-from dpmix.results.tabulated import FIRST, Tabulated, to_notebook
-from dpmix.store.frames import Frame, Pieces, dates_of
+from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
     from dpmix.release.cells import Counts

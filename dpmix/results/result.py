@@ -13,7 +13,7 @@ import numpy as np
 from dpmix.results.as_hdf5 import write_result
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ABSENT, Array, Attr, Each, Table, Tree
-from dpmix.results.tabulated import Tabulated, frame_of_table
+from dpmix.store.frames import Tabulated, frame_of_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -123,7 +123,10 @@ class Result(Tabulated, ABC):
         KeyError
             Where it has no such table.
         """
-        return frame_of_table(self._named(table))
+        found = self._named(table)
+        return frame_of_rows(
+            [{("name" if key == found.dim else key): cell for key, cell in row.items()} for row in found]
+        )
 
     def to_dataframe(self, table: str | None = None) -> pandas.DataFrame:
         """Return one of its tables, the first without `table`, as a pandas DataFrame.

@@ -27,11 +27,10 @@ from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.release.column_units import Categories
 from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
-from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_reader import Block, Chains, ChainSet, NamedChains, generator
 from dpmix.spec.combinations import models_that
 from dpmix.spec.days import day_text
-from dpmix.store.frames import Frame
+from dpmix.store.frames import Frame, Tabulated
 from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import settle_rest, state_measures

@@ -99,11 +99,7 @@ def outcome(folder: Path, linked: bool) -> tuple[list[str], set[str]]:
     """What the functions print in a process of their own, and the names of the files that are then kept."""
     cache = folder / f"cache-{linked}"
     (folder / "shapes.py").write_text(FUNCTIONS)
-    code = (
-        "from dpmix.numerics import _linking\n"
-        + ("" if linked else "_linking._TRIED = ()\n")
-        + "import shapes\n"
-    )
+    code = "from dpmix.numerics import jit\n" + ("" if linked else "jit._TRIED = ()\n") + "import shapes\n"
     environment = {**os.environ, "DPMIX_CACHE_DIR": str(cache), "PYTHONPATH": f"{folder}:{os.getcwd()}"}
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=100)
@@ -129,9 +125,9 @@ def test_linked_functions_give_the_numbers_and_errors_of_whole_ones(tmp_path: Pa
 def test_a_fit_has_the_same_draws_where_functions_are_not_linked(tmp_path: Path) -> None:
     code = """
 import sys
-from dpmix.numerics import _linking
+from dpmix.numerics import jit
 if sys.argv[1] == "without":
-    _linking._TRIED = ()
+    jit._TRIED = ()
 import numpy as np
 from tests.helpers import samplers
 from tests.oracles.joint import Model

@@ -12,11 +12,10 @@ import pytest
 import dpmix
 from dpmix.api.fit import FitResult
 from dpmix.errors import UsageError
-from dpmix.results.tabulated import frame_of_rows, to_notebook
 from dpmix.run import draws_tables
 from dpmix.run.draws_tables import to_inferencedata
 from dpmix.store import frames
-from dpmix.store.frames import Frame
+from dpmix.store.frames import Frame, frame_of_rows, to_notebook
 from dpmix.summary.predicting import Predictions
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of

@@ -21,8 +21,8 @@ import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
+from dpmix.summary.check.release_check import check_statistic, words_of_reach
 from dpmix.summary.check.replicators import Unavailable, compare
-from dpmix.summary.check.statistic_check import check_statistic, words_of_reach
 from dpmix.summary.check.statistic_replicates import GroupedHistogram, grouped_replicator
 from tests.helpers.chains_files import Floats
 
