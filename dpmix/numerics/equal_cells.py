@@ -1,11 +1,11 @@
-"""Equal cells of an interval: mechanisms and their readers take the same ones."""
+"""Equal cells of an interval, of which mechanisms and their readers take the same ones; even steps."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cell_of", "equal_edges"]
+__all__ = ["cell_of", "equal_edges", "spread"]
 
 
 def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
@@ -34,3 +34,10 @@ def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
 def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the cell of each value, of those with these edges; values outside belong to the end cells."""
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
+
+
+def spread(size: int, most: int) -> NDArray[np.int64]:
+    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
+    if size <= most:
+        return np.arange(size)
+    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
@@ -34,9 +33,7 @@ __all__ = [
     "Chains",
     "NamedChains",
     "first_difference",
-    "generator",
     "read_chains",
-    "spread",
 ]
 
 _LABELS = 1 << 22  # allocations in memory
@@ -161,6 +158,11 @@ class ChainSet:
     def mechanism(self) -> Law:
         """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""
         return law_of(json.loads(str(self.attrs["mechanism"])))
+
+    def generator(self, chain_id: int, start: int) -> np.random.Generator:
+        """Return a generator that depends on the seed, a chain's id and the number of a state only."""
+        digest = hashlib.sha256(f"dpmix summary {self.attrs['seed']} {chain_id} {start}".encode()).digest()
+        return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
     @property
     def kept_log_likelihoods(self) -> tuple[Ints, Floats] | None:
@@ -346,19 +348,6 @@ class Chains(ChainSet):
                     check_components(path, start, self.layout, clusters, weights, parameters)
                     base = None if self.base is None else self.base[chain, start:stop]
                     yield Block(chain, start, weights, parameters, base)
-
-
-def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
-    """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
-    digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
-    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
-
-
-def spread(size: int, most: int) -> NDArray[np.int64]:
-    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
-    if size <= most:
-        return np.arange(size)
-    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.numerics import partitions
+from dpmix.numerics.equal_cells import spread
 from dpmix.results.nodes import Array, Each, ResultSection
-from dpmix.run.chains_reader import spread
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows
+from dpmix.numerics.equal_cells import spread
 from dpmix.release.cells import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
-from dpmix.run.chains_reader import generator, spread
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import dated_of
@@ -289,7 +289,7 @@ def subsample_labels(chains: Chains, kept: Ints, most: int) -> Ints:
     grid, place = _cells_around(chains, values)
     found = []
     for chain, state, measure in _states(chains, family, most):
-        rng = generator(chains, int(chains.ids[chain]), -(2 * 10**9) - state)
+        rng = chains.generator(int(chains.ids[chain]), -(2 * 10**9) - state)
         joint = _released_masses(channel, kernel, theta_of(chains, measure.atoms), grid)
         joint *= measure.weights[:, None]
         below = np.cumsum(joint, axis=0)

@@ -11,7 +11,7 @@ from scipy.special import betainc, betaln, digamma
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.run.chains_reader import generator, spread
+from dpmix.numerics.equal_cells import spread
 from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, hellinger
 from dpmix.summary.grids import DEFAULT_POINTS
@@ -197,7 +197,7 @@ def _prior_draws(chains: ChainSet, d: int) -> Floats | None:
     prior = (spec.get("model") or {}).get("prior")
     if (spec.get("sampler") or {}).get("kind") == "bootstrap" or not isinstance(prior, Mapping):
         return None
-    rng = generator(chains, 0, _PRIOR)
+    rng = chains.generator(0, _PRIOR)
     drawn = rng.gamma(float(prior["shape"]), 1.0 / float(prior["rate"]), (_PRIOR_DRAWS, d))
     return np.maximum(drawn, 1e-12)
 
@@ -292,7 +292,7 @@ def _truth(
         raise SpecError(f"summary.truth: has {truth.size} entries, but the compositions have {d} components")
     mean = truth / truth.sum()
     shares = alpha / alpha.sum(axis=1, keepdims=True)
-    rng = generator(chains, 0, _TRUTH)
+    rng = chains.generator(0, _TRUTH)
     inside = [
         ellipsoids["record"].holds(rng.dirichlet(truth, _AT_ONCE // (8 * d) + 1))
         for _ in range(max(1, _COVERAGE_DRAWS // (_AT_ONCE // (8 * d) + 1)))

@@ -14,7 +14,8 @@ import numpy as np
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import levels_of_nodes
-from dpmix.run.chains_reader import Block, Chains, generator, read_chains, spread
+from dpmix.numerics.equal_cells import spread
+from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
 from dpmix.summary.grids import density_points, labels, public_bounds
@@ -398,7 +399,7 @@ def posterior_density(
     densities, bias = {}, 0.0
     for number, work in enumerate(works):
         parts = [of_column(batch, work.column) for batch in batches]
-        rng = generator(chains, -1 - number, 0)
+        rng = chains.generator(-1 - number, 0)
         densities[work.column.name], bias = work.finish(of_column(last, work.column), parts, level, rng)
     series = {name: values for work in works for name, values in work.series.items()}
     beyond = {work.column.name: work.beyond for work in works if work.beyond is not None}
@@ -406,7 +407,7 @@ def posterior_density(
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
         return DensityPosterior(densities, only, bias, series, some.size * count, beyond)
-    distance, bias = joint_distance(batches, source, generator(chains, 0, -1))
+    distance, bias = joint_distance(batches, source, chains.generator(0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
@@ -421,7 +422,7 @@ def draw_block(
     """Return the states of a block of `BLOCK` states, and the one draw of P given each that is reported."""
     rows = slice(block.start, block.start + block.weights.shape[0])
     state = state_measures(block.weights, block.parameters, source)
-    rng = generator(chains, int(chains.ids[block.chain]), block.start)
+    rng = chains.generator(int(chains.ids[block.chain]), block.start)
     concentration = chains.concentration[block.chain, rows]
     drawn = draw_measures(state, concentration, chains.constants["discount"], source, rng, block.base)
     return (state if block.base is None else settle_rest(state, source, block.base)), drawn

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.run.chains_reader import generator
 from dpmix.summary.baselines import baseline_curves
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
@@ -72,7 +71,7 @@ def summarize_chains(
         chains,
         options.clustering,
         options.level,
-        generator(chains, 0, -2),
+        chains.generator(0, -2),
         truth=truth,
         coclustering=options.coclustering,
     )

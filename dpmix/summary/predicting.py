@@ -27,7 +27,7 @@ from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.release.column_units import Categories
 from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
-from dpmix.run.chains_reader import Block, Chains, ChainSet, NamedChains, generator
+from dpmix.run.chains_reader import Block, Chains, ChainSet, NamedChains
 from dpmix.spec.combinations import models_that
 from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame, Tabulated
@@ -301,7 +301,7 @@ class _Regression(Predictor):
             self._sigma2 = np.full((len(beta), self.draws), float(known))
         self.new = options.interval == "record"
         # each stratum of the normal distribution once: their order alone is random, and the same for all rows
-        order = generator(chains, 0, _STREAM).permutation(self.draws)
+        order = chains.generator(0, _STREAM).permutation(self.draws)
         self._normals = ndtri((order + 0.5) / self.draws)
         law = expect(chains.mechanism, ClampedMomentsLaw)
         bounds = law.bounds
@@ -523,7 +523,7 @@ def mixture_records(chains: Chains, records: int, batch: int = 0) -> Floats:
     DataError
         When the chains hold bad components.
     """
-    source, rng = family_of(chains), generator(chains, batch, _RECORDS_STREAM)
+    source, rng = family_of(chains), chains.generator(batch, _RECORDS_STREAM)
     width = source.size if isinstance(source, NormalInverseWishart) else 1
     states = rng.integers(chains.ids.size * chains.draws, size=records)
     order = np.argsort(states, kind="stable")
@@ -598,5 +598,5 @@ def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats
             f"synthesis.records: {records}, but the chains hold {len(flat)} records of the posterior "
             "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"
         )
-    chosen = generator(chains, 0, _RECORDS_STREAM).permutation(len(flat))[:records]
+    chosen = chains.generator(0, _RECORDS_STREAM).permutation(len(flat))[:records]
     return flat[chosen], tuple(parameter.column for parameter in held)

@@ -33,7 +33,7 @@ from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInver
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, generator
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day
 from dpmix.spec.model_section import NIG, prior_in_words
 from dpmix.summary.chains_account import spec_of
@@ -167,7 +167,7 @@ def mixture_prior(
     wanted : sequence of Wanted
         As the posterior's.
     """
-    rng = generator(chains, 0, _STREAM)
+    rng = chains.generator(0, _STREAM)
     stated = (chains.spec.get("model") or {}).get("concentration")
     if isinstance(stated, Mapping):
         alpha = rng.gamma(float(stated["shape"]), 1.0 / float(stated["rate"]), DRAWS)

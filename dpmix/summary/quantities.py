@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.rounding import figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
-from dpmix.run.chains_reader import spread
 from dpmix.summary.random_measures import Measures
 
 if TYPE_CHECKING:

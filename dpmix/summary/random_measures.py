@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
-from dpmix.run.chains_reader import generator
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -276,7 +275,7 @@ def states_at(
         together = state_measures(block.weights[rows], parameters, source)
         base = None if block.base is None else block.base[rows]
         if spread_rest:
-            rng = generator(chains, int(chains.ids[block.chain]), _STREAM - block.start)
+            rng = chains.generator(int(chains.ids[block.chain]), _STREAM - block.start)
             concentration = chains.concentration[block.chain, inside]
             discount = chains.constants["discount"]
             together = draw_measures(together, concentration, discount, source, rng, base)

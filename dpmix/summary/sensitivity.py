@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.numerics.equal_cells import spread
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, spread
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable, shared
 from dpmix.summary.dated import dated_of

@@ -42,8 +42,8 @@ from scipy import special
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.numerics.equal_cells import spread
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
-from dpmix.run.chains_reader import generator, spread
 from dpmix.summary.check.replicators import places
 from dpmix.summary.density import is_resolved, of_column
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
@@ -634,7 +634,7 @@ def mixture_shares(
         all_states = of_column(join([states[place] for place in order]), column)
         few = [of_column(of_records(states[place], int(chains.n_clusters[place])), column) for place in some]
         alpha = np.array([chains.concentration[place] for place in some])
-        rng = generator(chains, -2, -1 - number)
+        rng = chains.generator(-2, -1 - number)
         points, weights = _weighed(grid, all_states, column.family)
         before = _prior_variances(chains, column, points, prior, rng)
         now = _Variances.of(all_states, column, points, weights, series)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.run.chains_reader import generator
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
@@ -137,7 +136,7 @@ def _statistic(
     if isinstance(replicator, TallyReplicator):
         drawn = np.stack([values for _, _, values in replicator.draws(some)])
         return _OfCells(drawn, replicator.edges, chains.n)
-    rng = generator(chains, 0, -8)
+    rng = chains.generator(0, -8)
     pilots = []
     for _, _, values in replicator.draws(some):
         chosen = rng.integers(len(values), size=min(_EACH, len(values)))
@@ -217,7 +216,7 @@ def _piles(
 ) -> dict[float, float]:
     """Return the share of records, at most 1, from which on a pile shows, by the value where it stands."""
     chain, states = wanted[0]
-    rng = generator(chains, 0, -9)
+    rng = chains.generator(0, -9)
     latent = replicator.records(chain, int(states[-1]), rng, _PILED).reshape(_PILED, -1)
     reach = found.reach()
     if not np.isfinite(reach):

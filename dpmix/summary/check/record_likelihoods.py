@@ -31,7 +31,7 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
 from dpmix.release.cells import count_outputs, tally
 from dpmix.release.tallies import wide_grid
-from dpmix.run.chains_reader import Chains, ChainSet, generator
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family_of_fit import family_of
@@ -97,7 +97,7 @@ def cell_log_likelihoods(chains: Chains, wanted: Sequence[tuple[int, NDArray[np.
     source, masses = family_of(chains), NoisyMasses(chains)
     assert not isinstance(source, NormalInverseWishart)  # a tally is of one column
     states = states_at(chains, source, wanted, spread_rest=False)
-    prior = masses.of_atoms(source.draw(generator(chains, 0, _STREAM), _PRIOR)).mean(axis=0)
+    prior = masses.of_atoms(source.draw(chains.generator(0, _STREAM), _PRIOR)).mean(axis=0)
     rows = []
     for chain, numbers in wanted:
         for state in numbers.tolist():
@@ -216,7 +216,7 @@ def _by_channel(chains: Chains, source: Family, states: list[Measures]) -> Float
 def _prior_mean(log_g: object, chains: Chains, source: Family | NormalInverseWishart) -> Floats:
     """Return log g_0 of each record: of the mean of g over draws from the base measure."""
     assert callable(log_g)
-    atoms = source.draw(generator(chains, 0, _STREAM), _PRIOR)
+    atoms = source.draw(chains.generator(0, _STREAM), _PRIOR)
     parts = [log_g(atoms[:, start : start + 50]) for start in range(0, _PRIOR, 50)]
     return np.asarray(special.logsumexp(np.concatenate(parts), axis=0) - math.log(_PRIOR))
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.run.chains_reader import generator, spread
+from dpmix.numerics.equal_cells import spread
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
@@ -171,7 +171,7 @@ class Replicator(ABC):
         draw = self.whole if whole else self.replicate
         for chain, states in wanted:
             for state in states.tolist():
-                rng = generator(self.chains, int(self.chains.ids[chain]), _STREAM - state)
+                rng = self.chains.generator(int(self.chains.ids[chain]), _STREAM - state)
                 yield chain, state, draw(chain, state, rng)
 
 

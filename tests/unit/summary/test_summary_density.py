@@ -15,7 +15,8 @@ import dpmix
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
-from dpmix.run.chains_reader import read_chains, spread
+from dpmix.run.chains_reader import read_chains
+from dpmix.numerics.equal_cells import spread
 from dpmix.summary.density import (
     bands,
     distance_from_prior,
