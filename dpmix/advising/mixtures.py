@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.errors import SpecError
 from dpmix.kernels.beta import Beta
-from dpmix.kernels.learned_family import LearnedNormal
+from dpmix.kernels.normal_family import LearnedNormal
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise

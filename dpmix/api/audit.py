@@ -22,7 +22,7 @@ from dpmix.auditing import (
 from dpmix.auditing.bound import lower_bound
 from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
-from dpmix.numerics.rounding import figure, figure_below, permits_verbatim
+from dpmix.numerics.in_words import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec

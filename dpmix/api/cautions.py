@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.numerics.rounding import figure, permits_verbatim
+from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.release.sanitized import guarantee_in_words
 
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending

@@ -16,9 +16,9 @@ from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
+from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
-from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
@@ -26,6 +26,7 @@ from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
+    from dpmix.release.sanitized import Release
 
 _LARGE = 20_000
 

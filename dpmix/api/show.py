@@ -19,6 +19,7 @@ from dpmix.api.release_of import read_any
 from dpmix.api.spending import ledger_text, show_ledger
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.columns import column_in_words, listed_briefly, public_columns
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import (
@@ -26,7 +27,6 @@ from dpmix.release.sanitized import (
     cautions_of,
     done_in_words,
     first_rows,
-    guarantee_in_words,
     guarantee_sentence,
     row_noun,
 )

@@ -18,8 +18,8 @@ from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError
+from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.columns import Column
-from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.release.synthetic_files import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
@@ -33,6 +33,7 @@ from dpmix.synthesis.urn import DirichletMultinomial, PitmanYorRecords, distinct
 
 if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
+    from dpmix.release.sanitized import Release
     from dpmix.synthesis.comparison import Comparison
     from dpmix.synthesis.generator import Generator
 

@@ -92,7 +92,7 @@ def tally(
     check_files([spec, *given, counts], [output], force)
     check_suffix(output, "a tally", strict=True)
     from dpmix.api import tally as api
-    from dpmix.numerics.rounding import permits_verbatim
+    from dpmix.numerics.in_words import permits_verbatim
 
     options: dict[str, Any] = {"counts": counts, "width": asked, "jobs": jobs or 1, "scheduler": scheduler}
     if dry_run:

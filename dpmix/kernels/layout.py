@@ -110,9 +110,9 @@ class Layout:
 
 
 _FAMILIES: Final = {
-    "normal": ("normal_family", "learned_family"),
-    "beta": ("beta_family",),
-    "multivariate_normal": ("multivariate_family", "learned_family"),
+    "normal": "normal_family",
+    "beta": "beta_family",
+    "multivariate_normal": "multivariate_family",
 }
 _ADDED: dict[tuple[str, str], Layout] = {}
 
@@ -124,8 +124,8 @@ def add_layout(layout: Layout) -> None:
 
 def find_layout(kernel: str, base: str) -> Layout | None:
     """Return the layout of a kernel with a base measure; None where it is not known."""
-    for module in _FAMILIES.get(kernel, ()):
-        for layout in import_module(f"dpmix.kernels.{module}").LAYOUTS:
+    if kernel in _FAMILIES:
+        for layout in import_module(f"dpmix.kernels.{_FAMILIES[kernel]}").LAYOUTS:
             if (layout.kernel, layout.base) == (kernel, base):
                 found: Layout = layout
                 return found
@@ -134,6 +134,5 @@ def find_layout(kernel: str, base: str) -> Layout | None:
 
 def known_layouts() -> list[tuple[str, str]]:
     """Return every kernel and base measure that are known, for messages."""
-    modules = dict.fromkeys(name for names in _FAMILIES.values() for name in names)
-    ours = [each for name in modules for each in import_module(f"dpmix.kernels.{name}").LAYOUTS]
+    ours = [each for name in _FAMILIES.values() for each in import_module(f"dpmix.kernels.{name}").LAYOUTS]
     return [(layout.kernel, layout.base) for layout in ours] + list(_ADDED)

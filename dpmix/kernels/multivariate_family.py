@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg, special
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, log_density_of_base, rest_weights
+
+_BASES = 400  # over which the prior predictive is averaged where location and scales are learned
+_SEED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +110,94 @@ class NormalInverseWishart:
         return np.asarray(np.exp(-0.5 * square) * (weights * scale)[:, None])
 
 
+@dataclass(frozen=True, eq=False)
+class LearnedWishart(NormalInverseWishart):
+    """The base measure whose locations and scales are learned, as `LearnedNormal`; psi is diagonal.
+
+    Parameters
+    ----------
+    mu0, lam, nu, psi
+        As in `NormalInverseWishart`, with location and scales at the means of their priors.
+    spread : float64 array (d,)
+        Prior standard deviations of the locations.
+    shape : float
+        Of the gamma priors of the scales.
+    """
+
+    spread: Floats
+    shape: float
+
+    @property
+    def centre(self) -> NormalInverseWishart:
+        """The base measure with location and scale at the means of their priors."""
+        return NormalInverseWishart(self.mu0, self.lam, self.nu, self.psi)
+
+    def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw locations and scales from their priors, shape (size, 2, d)."""
+        location = self.mu0 + self.spread * rng.standard_normal((size, self.size))
+        scale = rng.gamma(self.shape, np.diagonal(self.psi) / self.shape, (size, self.size))
+        return np.stack([location, np.maximum(scale, 1e-290)], axis=1)
+
+    def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
+        """Draw an atom from each of the base measures (size, 2, d)."""
+        d = self.size
+        unit = NormalInverseWishart(np.zeros(d), self.lam, self.nu, np.eye(d))
+        mean, covariance = unit.split(unit.draw(rng, len(base)))
+        root = np.sqrt(base[:, 1])
+        scaled = covariance * root[:, :, None] * root[:, None, :]
+        return self.atoms({"mean": base[:, 0] + root * mean, "covariance": scaled})
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw atoms that share no location and scale."""
+        return self.draw_given(rng, self.draw_base(rng, size))
+
+    def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
+        """Return weights (nodes,) and atoms of normals like a record of an unseen component, as one column's.
+
+        A record is a multivariate Student's t with nu - d + 1 degrees of freedom.
+        """
+        d, size = self.size, len(base)
+        weights, inverse = rest_weights(0.5 * (self.nu - d + 1.0), nodes)
+        scale = 0.5 * inverse * (1.0 + 1.0 / self.lam)
+        covariance = np.zeros((size, nodes, d, d))
+        covariance[:, :, np.arange(d), np.arange(d)] = base[:, 1][:, None] * scale[:, None]
+        means = np.repeat(base[:, 0], nodes, axis=0)
+        return weights, self.atoms({"mean": means, "covariance": covariance.reshape(-1, d, d)})
+
+    def relative(self, parameters: Mapping[str, Floats], base: Floats) -> dict[str, Floats]:
+        """Return components of base measures (size, 2, d) as they would be under that at the centre."""
+        root = np.sqrt(np.diagonal(self.psi) / base[:, 1])
+        mean = self.mu0 + root * (parameters["mean"] - base[:, 0])
+        return {"mean": mean, "covariance": parameters["covariance"] * root[:, :, None] * root[:, None, :]}
+
+    def column(self, number: int) -> LearnedNormal:  # type: ignore[override]  # which is one too
+        """Return the family of one column."""
+        known = super().column(number)
+        return LearnedNormal(
+            known.mu0, known.lam, known.a, known.b, float(self.spread[number]), float(self.shape)
+        )
+
+    @cached_property
+    def _bases(self) -> list[NormalInverseWishart]:
+        drawn = self.draw_base(np.random.default_rng(_SEED), _BASES)
+        return [NormalInverseWishart(mu0, self.lam, self.nu, np.diag(psi)) for mu0, psi in drawn]
+
+    def log_predictive(self, y: Floats) -> Floats:
+        """Logarithm of the prior predictive density: a mean over 400 fixed draws of location and scale."""
+        each = np.stack([base.log_predictive(y) for base in self._bases])
+        return np.asarray(special.logsumexp(each, axis=0) - np.log(_BASES))
+
+    def draw_predictive(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw `size` records from the same mean."""
+        chosen = rng.integers(_BASES, size=size)
+        base = np.stack([np.stack([b.mu0, np.diagonal(b.psi)]) for b in self._bases])[chosen]
+        return self.sample(self.draw_given(rng, base), rng)
+
+    def log_base(self, base: Floats) -> Floats:
+        """Return the log prior density of location and scale (.., 2, d), up to a constant; shape (..,)."""
+        return log_density_of_base(base, self.mu0, self.spread, self.shape, np.diagonal(self.psi))
+
+
 PARAMETERS = ("mean", "covariance")
 
 
@@ -134,5 +226,17 @@ LAYOUTS = (
         ("base_lambda", "base_nu"),
         ("base_mu0", "base_Psi"),
         family=lambda c, arrays: NormalInverseWishart(*stated_wishart(c, arrays)),
+    ),
+    Layout(
+        "multivariate_normal",
+        "learned_niw",
+        PARAMETERS,
+        ("covariance",),
+        ("base_lambda", "base_nu", "base_psi_shape"),
+        ("base_mu0", "base_Psi", "base_mu0_sd"),
+        learned=("base_mu0", "base_psi"),
+        family=lambda c, arrays: LearnedWishart(
+            *stated_wishart(c, arrays), arrays["base_mu0_sd"], c["base_psi_shape"]
+        ),
     ),
 )

@@ -25,11 +25,14 @@ from dpmix.kernels.layout import Floats, Layout
 
 __all__ = [
     "LAYOUTS",
+    "LearnedNormal",
     "NormalInverseGamma",
     "NormalKernel",
     "NormalScaleMixture",
     "TruncatedNormalInverseGamma",
     "levels_of_nodes",
+    "log_density_of_base",
+    "rest_weights",
 ]
 
 LEVELS = 500
@@ -302,6 +305,117 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
         return self
 
 
+# Normal kernels whose base measure's location and scale are learned (methods, section 15):
+#
+#     mu0 ~ N(centre, spread^2),          b ~ Gamma(k, k / b0),
+#     variance ~ InverseGamma(a, b),      mean | variance ~ N(mu0, variance / lam),
+#
+# with mu0 and b the same for all components of a draw; of several columns each has its own, and Psi is
+# diagonal. What is called the prior predictive here has them integrated out. A saved state has values of its
+# own, `base` (2, d): location, and b or the diagonal of Psi.
+
+
+_STEP = 0.25  # in the logarithm of a component's variance
+_DROP = 34.0  # of the logarithm of its density, either side
+
+
+def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
+    """Return weights and values of 1 / g, g ~ Gamma(shape): of Gauss's rule for functions of g."""
+    g, weights = special.roots_genlaguerre(nodes, shape - 1.0)
+    return np.asarray(weights / weights.sum()), np.asarray(1.0 / g)
+
+
+@dataclass(frozen=True)
+class LearnedNormal(NormalScaleMixture):
+    """The base measure whose location and scale are learned.
+
+    Parameters
+    ----------
+    mu0, lam, a, b : float
+        As in `NormalInverseGamma`, with location and scale at the means of their priors.
+    spread : float
+        Prior standard deviation of the location.
+    shape : float
+        Of the gamma prior of the scale, k above.
+    """
+
+    mu0: float
+    lam: float
+    a: float
+    b: float
+    spread: float
+    shape: float
+
+    @property
+    def centre(self) -> NormalInverseGamma:
+        """The base measure with location and scale at the means of their priors."""
+        return NormalInverseGamma(self.mu0, self.lam, self.a, self.b)
+
+    def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw locations and scales from their priors, shape (size, 2, 1)."""
+        location = self.mu0 + self.spread * rng.standard_normal(size)
+        scale = rng.gamma(self.shape, self.b / self.shape, size)
+        return np.stack([location, np.maximum(scale, 1e-290)], axis=1)[:, :, None]
+
+    def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
+        """Draw an atom from each of the base measures (size, 2, 1)."""
+        variance = base[:, 1, 0] / rng.gamma(self.a, size=len(base))
+        mean = base[:, 0, 0] + np.sqrt(variance / self.lam) * rng.standard_normal(len(base))
+        return np.stack([mean, np.sqrt(variance)])
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw atoms that share no location and scale."""
+        return self.draw_given(rng, self.draw_base(rng, size))
+
+    def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
+        """Return weights (nodes,) and atoms (2, size nodes) of normals like a record of an unseen component.
+
+        Given each of the base measures (size, 2, 1) a record of one is Student's t, whose mixture of normals
+        is brought to so many.
+        """
+        weights, inverse = rest_weights(self.a, nodes)
+        variance = base[:, 1] * inverse * (1.0 + 1.0 / self.lam)
+        means = np.broadcast_to(base[:, 0], variance.shape)
+        return weights, np.stack([means.ravel(), np.sqrt(variance).ravel()])
+
+    def relative(self, parameters: Mapping[str, Floats], base: Floats) -> dict[str, Floats]:
+        """Return components of base measures (size, 2, 1) as they would be under that at the centre."""
+        factor = self.b / base[:, 1, 0]
+        mean = self.mu0 + np.sqrt(factor) * (parameters["mean"] - base[:, 0, 0])
+        return {"mean": mean, "variance": factor * parameters["variance"]}
+
+    @cached_property
+    def mixture(self) -> tuple[Floats, Floats]:
+        """Weights and standard deviations: over variances, b0 / k times a beta-prime variable (k, a)."""
+        t = np.arange(-_DROP / self.shape, _DROP / self.a, _STEP)
+        logs = self.shape * t - (self.shape + self.a) * np.logaddexp(0.0, t)
+        weights = np.exp(logs - logs.max())
+        variance = self.b / self.shape * np.exp(t) * (1.0 + 1.0 / self.lam) + self.spread**2
+        return weights / weights.sum(), np.sqrt(variance)
+
+    def predictive_moments(self) -> tuple[float, float]:
+        """Mean and variance of the prior predictive; the latter is infinite when a <= 1."""
+        mean, variance = self.centre.predictive_moments()
+        return mean, variance + self.spread**2
+
+    def log_base(self, base: Floats) -> Floats:
+        """Return the log prior density of location and scale (.., 2, 1), up to a constant; shape (..,)."""
+        return log_density_of_base(
+            base, np.array([self.mu0]), np.array([self.spread]), self.shape, np.array([self.b])
+        )
+
+    def for_distance(self) -> LearnedNormal:
+        """Distances are integrated over y itself."""
+        return self
+
+
+def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: Floats) -> Floats:
+    """Return the log prior density of locations and scales (.., 2, d), up to a constant; shape (..,)."""
+    gap = (base[..., 0, :] - centre) / spread
+    scale = base[..., 1, :] / mean
+    return np.asarray((-0.5 * gap**2 + (shape - 1.0) * np.log(scale) - shape * scale).sum(axis=-1))
+
+
 LAYOUTS = (
     Layout(
         "normal",
@@ -319,5 +433,14 @@ LAYOUTS = (
         (*NIG, "noise_scale"),
         zero=True,
         family=lambda c, _: TruncatedNormalInverseGamma(*stated_nig(c), c["noise_scale"] ** 2),
+    ),
+    Layout(
+        "normal",
+        "learned_nig",
+        PARAMETERS,
+        ("variance",),
+        (*NIG, "base_mu0_sd", "base_b_shape"),
+        learned=("base_mu0", "base_b"),
+        family=lambda c, _: LearnedNormal(*stated_nig(c), c["base_mu0_sd"], c["base_b_shape"]),
     ),
 )

@@ -63,7 +63,7 @@ _NEVER_COMPILED = (
     "data",
     "errors.py",
     "numerics/equal_cells.py",
-    "numerics/rounding.py",
+    "numerics/in_words.py",
     "privacy",
     "release",
     "report",

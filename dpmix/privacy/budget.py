@@ -30,7 +30,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmix.errors import PrivacyError
-from dpmix.numerics.rounding import figure, figure_below, stated
+from dpmix.numerics.in_words import figure, figure_below, stated
 from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, loss_epsilon, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 

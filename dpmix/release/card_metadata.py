@@ -12,11 +12,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
+from dpmix.numerics.in_words import neighbours_in_words
 from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
-from dpmix.release.sanitized import Release, neighbours_in_words
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
+    from dpmix.release.sanitized import Release
 
 __all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
 

@@ -7,7 +7,6 @@ either side.
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.numerics.rounding import figure, permits_verbatim
+from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
@@ -336,55 +335,3 @@ def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) 
     if not private:
         return f"{words}; but its noise can be reproduced from a seed, so it protects nobody."
     return f"{words[:1].upper()}{words[1:]}."
-
-
-_NEIGHBOURS = {
-    "replacement": "the replacement of one record",
-    "replacement, public parts": "the replacement of one record that stays in its part of the table",
-    "replacement, private groups": "the replacement of one record, its group included",
-}
-
-
-_REPLACING = {
-    "replacement": "replacing any one record",
-    "replacement, public parts": "replacing any one record by another of its part of the table",
-    "replacement, private groups": "replacing any one record and its group",
-}
-
-
-def replacing_in_words(adjacency: str) -> str:
-    """Say a neighbouring relation as in "with respect to replacing any one record"."""
-    return _REPLACING[adjacency]
-
-
-def neighbours_in_words(adjacency: str) -> str:
-    """Say a neighbouring relation, such as "the replacement of one record"."""
-    return _NEIGHBOURS[adjacency]
-
-
-def guarantee_in_words(
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    trust: str,
-    adjacency: str = "replacement",
-) -> str:
-    """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
-
-    Parameters
-    ----------
-    epsilon, delta, rho : float or None
-        The guarantee; None where it does not apply. They are rounded up.
-    trust : str
-        ``"local"`` or ``"global"``.
-    adjacency : str
-        The neighbouring relation.
-    """
-    parts = []
-    if epsilon is not None and math.isfinite(epsilon):
-        parts.append(f"(epsilon = {figure(epsilon)}, delta = {figure(delta or 0.0)})-DP")
-    if rho is not None and math.isfinite(rho):
-        parts.append(f"{figure(rho)}-zCDP")
-    if not parts:
-        return "no privacy guarantee"
-    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency)}, {trust} model"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
 from dpmix.store.frames import Frame, Pieces, needed
 from dpmix.store.h5 import Dataset, Group, reading

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 from dpmix.models.model_protocols import GROUP
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 
 if TYPE_CHECKING:
     from dpmix.store.h5 import Group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.rounding import permits_verbatim
-from dpmix.numerics.rounding import stated as exact
+from dpmix.numerics.in_words import permits_verbatim
+from dpmix.numerics.in_words import stated as exact
 from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import auto_in_words, why_settled
 from dpmix.spec.days import alike

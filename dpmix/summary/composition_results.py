@@ -18,7 +18,7 @@ from scipy.special import digamma
 
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure
 from dpmix.results.nodes import (
     Array,
     Block,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
+from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.column_units import labelled, unit_of
-from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import (
     Array,
     Attr,

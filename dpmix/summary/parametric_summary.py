@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of

@@ -22,7 +22,7 @@ from scipy import stats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
-from dpmix.numerics.rounding import permits_verbatim
+from dpmix.numerics.in_words import permits_verbatim
 from dpmix.posteriors.hellinger_law import folded, row_of_two
 from dpmix.posteriors.simulated_draws import distances, errors_of, settled, tables_of
 from dpmix.results.nodes import (

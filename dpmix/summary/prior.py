@@ -27,9 +27,8 @@ import numpy as np
 from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWishart
+from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmix.numerics.equal_cells import spread
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
 from dpmix.summary.random_measures import Measures
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
+from dpmix.kernels.multivariate_family import LearnedWishart
+from dpmix.kernels.normal_family import LearnedNormal
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.rounding import figures, permits_verbatim
+from dpmix.numerics.in_words import figures, permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure, replacing_in_words
 from dpmix.release.column_units import Unit, labelled, unit_of
-from dpmix.release.sanitized import done_in_words, replacing_in_words
+from dpmix.release.sanitized import done_in_words
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law

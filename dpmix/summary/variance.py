@@ -40,8 +40,7 @@ from numpy.random import Generator
 from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.learned_family import LearnedNormal
-from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.equal_cells import spread
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 from dpmix.summary.check.replicators import places

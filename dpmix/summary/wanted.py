@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpmix.errors import SpecError
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 from dpmix.summary.dated import dated_of
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted

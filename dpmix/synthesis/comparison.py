@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure, guarantee_in_words
 from dpmix.release.column_units import Unit, labelled, unit_of
-from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.spec.days import Day, day_text

@@ -24,7 +24,7 @@ from dpmix.mechanisms.laws.law_base import (
     is_number,
     of_scale,
 )
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure
 from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
 from dpmix.spec.days import day_text

@@ -34,7 +34,7 @@ from dpmix.mechanisms.curators.mechanism import (
 from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_of, sums_by_group, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated

@@ -33,7 +33,7 @@ from dpmix.mechanisms.posterior.calibrations import (
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.law import unproved_in_words
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
-from dpmix.numerics.rounding import figure
+from dpmix.numerics.in_words import figure
 from dpmix.posteriors import hellinger_law
 from dpmix.posteriors.hellinger_law import (
     LISTED,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Tag, model_validator
 
-from dpmix.numerics.rounding import stated as exact
+from dpmix.numerics.in_words import stated as exact
 from dpmix.spec.fields import Listed, NonNegative, Number, Text, number_or_mapping, refusal
 from dpmix.spec.model_section import ModelSection
 from dpmix.spec.synthesis_section import Bases

@@ -11,10 +11,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpmix.errors import PrivacyError
-from dpmix.numerics.rounding import figure, figure_below, stated
+from dpmix.numerics.in_words import (
+    figure,
+    figure_below,
+    guarantee_in_words,
+    neighbours_in_words,
+    replacing_in_words,
+    stated,
+)
 from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, in_parallel, weakest
 from dpmix.privacy.budget import Budget, Total, covers, epsilon_at, remaining, total, worst
-from dpmix.release.sanitized import guarantee_in_words, neighbours_in_words, replacing_in_words
 
 PARTS, GROUPS, ONE = Adjacency.PUBLIC_PARTS, Adjacency.PRIVATE_GROUPS, Adjacency.REPLACEMENT
 

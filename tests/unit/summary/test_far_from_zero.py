@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dpmix
-from dpmix.numerics.rounding import figures
+from dpmix.numerics.in_words import figures
 from dpmix.spec.days import Day, placed
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of

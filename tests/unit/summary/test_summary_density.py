@@ -14,9 +14,9 @@ from scipy import integrate, stats
 import dpmix
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.numerics.equal_cells import spread
 from dpmix.report.page import render
 from dpmix.run.chains_reader import read_chains
-from dpmix.numerics.equal_cells import spread
 from dpmix.summary.density import (
     bands,
     distance_from_prior,

@@ -1,4 +1,4 @@
-"""Numbers in words; of a guarantee what is spent is rounded up, and what remains is rounded down.
+"""Numbers and guarantees in words: what is spent is rounded up, and what remains is rounded down.
 
 A number is the decimal that it is written as (its shortest one, for a double), as in `dpmix.privacy.budget`:
 a tenth is "0.1", though the double next to it is a little more.
@@ -10,7 +10,16 @@ import math
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["figure", "figure_below", "figures", "permits_verbatim", "stated"]
+__all__ = [
+    "figure",
+    "figure_below",
+    "figures",
+    "guarantee_in_words",
+    "neighbours_in_words",
+    "permits_verbatim",
+    "replacing_in_words",
+    "stated",
+]
 
 _DIGITS, _MOST_DIGITS = 6, 12
 _PLAIN = 1e15  # below it numbers are written without an exponent
@@ -80,6 +89,58 @@ def stated(value: float) -> str:
     """Write a number that somebody stated, as it is, with as many digits as it has."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
+
+
+_NEIGHBOURS = {
+    "replacement": "the replacement of one record",
+    "replacement, public parts": "the replacement of one record that stays in its part of the table",
+    "replacement, private groups": "the replacement of one record, its group included",
+}
+
+
+_REPLACING = {
+    "replacement": "replacing any one record",
+    "replacement, public parts": "replacing any one record by another of its part of the table",
+    "replacement, private groups": "replacing any one record and its group",
+}
+
+
+def replacing_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record"."""
+    return _REPLACING[adjacency]
+
+
+def neighbours_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation, such as "the replacement of one record"."""
+    return _NEIGHBOURS[adjacency]
+
+
+def guarantee_in_words(
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    trust: str,
+    adjacency: str = "replacement",
+) -> str:
+    """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float or None
+        The guarantee; None where it does not apply. They are rounded up.
+    trust : str
+        ``"local"`` or ``"global"``.
+    adjacency : str
+        The neighbouring relation.
+    """
+    parts = []
+    if epsilon is not None and math.isfinite(epsilon):
+        parts.append(f"(epsilon = {figure(epsilon)}, delta = {figure(delta or 0.0)})-DP")
+    if rho is not None and math.isfinite(rho):
+        parts.append(f"{figure(rho)}-zCDP")
+    if not parts:
+        return "no privacy guarantee"
+    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency)}, {trust} model"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
