@@ -26,17 +26,17 @@ from dpmix.mechanisms.channels.all_channels import (
 from dpmix.mechanisms.channels.histograms import log_count
 from dpmix.mechanisms.laws.every import Observation, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
-from dpmix.models.counts.cell_counts import group_names, histogram_likelihood
+from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
-from dpmix.models.mixture import Mixture
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
 from dpmix.release.tallies import grid_of, wide_grid
 from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
+from dpmix.samplers.chain import Mixture
 from dpmix.samplers.sweeps import Algorithm
 from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 from dpmix.spec.capabilities import listed
@@ -370,7 +370,7 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             histogram_likelihood(release),
             release.n,
             release.mechanism.edges(),
-            group_names(release),
+            release.mechanism.group_names,
             kernel,
             mixing,
             sticks,

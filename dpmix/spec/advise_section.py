@@ -5,8 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, model_validator
 
-from dpmix.spec.fields import ChosenBy, Listed, Number, Positive, Section, Text, refusal
-from dpmix.spec.synthesis_section import HistogramBase
+from dpmix.spec.fields import ChosenBy, HistogramBase, Listed, Number, Positive, Section, Text, refusal
 
 
 class BetaPopulation(Section):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Protocol, get_args
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -367,3 +368,25 @@ def absent_is_empty(value: object) -> object:
 
 
 # How the text of a table is written, as keys of a spec: data, releases and records to predict have them
+
+
+class HistogramBase(Section):
+    """A public histogram: pieces with a uniform distribution each."""
+
+    kind: Literal["histogram"] = Field(description="Distribution of new values.")
+    edges: Annotated[tuple[Number, ...], Listed, Field(min_length=2)] = Field(
+        description="Edges of the pieces, increasing, within the bounds."
+    )
+    weights: Annotated[tuple[NonNegative, ...], Listed, Field(min_length=1)] = Field(
+        description="Weight of each piece; they need not sum to 1."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if any(not a < b for a, b in pairwise(self.edges)):
+            raise refusal("edges", "must increase")
+        if len(self.weights) != len(self.edges) - 1:
+            raise refusal("weights", f"has {len(self.weights)} entries for {len(self.edges) - 1} pieces")
+        if not sum(self.weights) > 0:
+            raise refusal("weights", "must not all be zero")
+        return self

@@ -9,7 +9,6 @@ import math
 import numbers
 from collections.abc import Mapping
 from datetime import date
-from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -26,9 +25,9 @@ from pydantic import (
 from dpmix.spec.days import plain
 from dpmix.spec.fields import (
     ChosenBy,
+    HistogramBase,
     Integer,
     Listed,
-    NonNegative,
     Number,
     Pair,
     Positive,
@@ -169,28 +168,6 @@ class BetaOnBounds(Section):
     kind: Literal["beta"] = Field(description="Distribution of new values.")
     a: Positive = Field(description="First parameter.")
     b: Positive = Field(description="Second parameter.")
-
-
-class HistogramBase(Section):
-    """A public histogram: pieces with a uniform distribution each."""
-
-    kind: Literal["histogram"] = Field(description="Distribution of new values.")
-    edges: Annotated[tuple[Number, ...], Listed, Field(min_length=2)] = Field(
-        description="Edges of the pieces, increasing, within the bounds."
-    )
-    weights: Annotated[tuple[NonNegative, ...], Listed, Field(min_length=1)] = Field(
-        description="Weight of each piece; they need not sum to 1."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if any(not a < b for a, b in pairwise(self.edges)):
-            raise refusal("edges", "must increase")
-        if len(self.weights) != len(self.edges) - 1:
-            raise refusal("weights", f"has {len(self.weights)} entries for {len(self.edges) - 1} pieces")
-        if not sum(self.weights) > 0:
-            raise refusal("weights", "must not all be zero")
-        return self
 
 
 BaseSpec = Annotated[

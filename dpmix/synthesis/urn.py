@@ -32,7 +32,8 @@ from dpmix.privacy.budget import upward
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.possible import Possible, holds
 from dpmix.spec.capabilities import counted
-from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds, HistogramBase
+from dpmix.spec.fields import HistogramBase
+from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds
 from dpmix.synthesis.generator import Generator, Labels, Randomness
 from dpmix.synthesis.urn_guarantee import (
     dm_epsilon,

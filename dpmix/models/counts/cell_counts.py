@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
-from dpmix.numerics.equal_cells import cell_of
 from dpmix.numerics.jit import dispatch, njit
 
 if TYPE_CHECKING:
-    from dpmix.release.sanitized import Release
+    pass
 
 __all__ = [
     "HiddenCounts",
@@ -29,9 +25,7 @@ __all__ = [
     "PolyaDraws",
     "SmoothedDraws",
     "couple",
-    "group_names",
     "hides_counts",
-    "histogram_likelihood",
     "log_count",
     "log_likelihood",
     "log_noise",
@@ -40,32 +34,6 @@ __all__ = [
     "released",
     "share_out",
 ]
-
-
-# Histogram releases as log-likelihoods of the numbers of records in their bins, in all groups.
-
-
-def group_names(release: Release) -> tuple[str, ...]:
-    """Return the public names of the groups of a release; empty where it is of none."""
-    return release.mechanism.group_names
-
-
-def histogram_likelihood(release: Release) -> CountsWithNoise | SmoothedDraws:
-    """Return the log-likelihoods of the counts of a perturbed or smoothed histogram.
-
-    With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j.
-    """
-    law, values = release.mechanism, release.values
-    if law.counts_bins:
-        law = expect(law, PerturbedHistogramLaw)
-        return CountsWithNoise(np.ascontiguousarray(values[:, 0]), NOISES[law.noise], law.scale[0])
-    law = expect(law, SmoothedHistogramLaw)
-    bins, groups = law.bins, max(1, len(law.group_names))
-    cells = cell_of(values[:, 0], law.edges())
-    if law.groups:
-        cells = values[:, 1].astype(np.int64) * bins + cells
-    slope = (1.0 - law.weight) * groups * bins / release.n
-    return SmoothedDraws(released(cells, groups * bins), slope, law.weight)
 
 
 LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2

@@ -137,7 +137,7 @@ class CountsMixture:
 
 
 class CountsChain:
-    """One chain; see `models.model_protocols.ModelChain`, for its draws `models.mixture.MixtureChain`."""
+    """One chain; see `models.model_protocols.ModelChain`, for its draws `samplers.chain.MixtureChain`."""
 
     def __init__(self, model: CountsMixture, rng: Generator) -> None:
         self.model, self.rng = model, rng

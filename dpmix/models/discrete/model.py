@@ -34,8 +34,6 @@ from dpmix.models.counts.cell_counts import (
     HiddenCounts,
     PolyaDraws,
     SmoothedDraws,
-    group_names,
-    histogram_likelihood,
     log_likelihood,
     released,
 )
@@ -49,6 +47,7 @@ from dpmix.models.counts.latent_counts import (
     sweep_counts,
     sweep_records,
 )
+from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ATOMS, ColumnBase, Locations
 from dpmix.models.discrete.continued_urn import ContinuedUrn
@@ -334,7 +333,7 @@ class DiscreteGroups(ParametricModel):
     ) -> None:
         parameters, coords, self.places = described
         self.law, self.records, self.plan = law, release.n, plan(columns)
-        self.groups = group_names(release)
+        self.groups = release.mechanism.group_names
         kept = [parameter for parameter in parameters if parameter.role != "draw"]
         own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
         self.parameters = (*own, *parameters_of_groups())
