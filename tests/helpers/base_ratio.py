@@ -14,8 +14,9 @@ import numpy as np
 from scipy import stats
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.models.counts_mixture import loops, sweep
+from dpmix.models.counts_mixture import sweep
 from dpmix.models.counts_mixture.sweep import draw_random_measure
+from dpmix.numerics import loops
 from tests.helpers import counts_histograms as joint
 
 EDGES = np.linspace(-1.0, 2.0, 4)  # of a width of 3

@@ -18,8 +18,9 @@ from scipy import stats
 from dpmix.kernels import NormalNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base, with_base
 from dpmix.models.counts.cell_counts import log_likelihood
-from dpmix.models.counts_mixture import loops, sweep
+from dpmix.models.counts_mixture import sweep
 from dpmix.models.counts_mixture.sweep import draw_random_measure
+from dpmix.numerics import loops
 from tests.helpers import counts
 from tests.oracles import histograms, joint
 from tests.oracles.joint import Model

@@ -86,10 +86,10 @@ def largest_gap(draws: int, seed: int = 1) -> float:
 
 def _walk(draws: int, seed: int) -> Array:
     from dpmix.models.counts_mixture.atom_moves import langevin
-    from dpmix.models.counts_mixture.loops import mix
     from dpmix.models.counts_mixture.masses import fill_rows
     from dpmix.models.counts_mixture.source import renew
     from dpmix.numerics.jit import njit
+    from dpmix.numerics.loops import mix
     from tests.helpers import counts
 
     @njit

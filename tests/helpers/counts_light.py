@@ -30,9 +30,10 @@ def p_value(restarts: int, moves: int, seed: int = 1) -> float:
     """Smallest p-value of the concentration and of what is seen of the atoms, after some moves."""
     from dpmix.kernels import NormalNIG
     from dpmix.mechanisms.channels.all_channels import LaplaceNoise
-    from dpmix.models.counts_mixture import loops, masses
+    from dpmix.models.counts_mixture import masses
     from dpmix.models.counts_mixture.atom_moves import redraw_light
     from dpmix.models.counts_mixture.sweep import make_work
+    from dpmix.numerics import loops
     from dpmix.numerics.mixing import PitmanYor
 
     rng = np.random.default_rng([seed, moves])

@@ -29,6 +29,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 from dpmix.numerics.jit import njit
+from dpmix.numerics.loops import dot
 
 __all__ = ["WaveletCells", "cell_of", "wavelet_cells"]
 
@@ -123,26 +124,6 @@ def _log_constant(channel: WaveletCells):
     return channel.constant
 
 
-@njit
-def _dot(row, masses):
-    """Return the dot product; eight sums of their own, which become vector instructions."""
-    size = len(masses)
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    whole = size - size % 8
-    for c in range(0, whole, 8):
-        s0 += row[c] * masses[c]
-        s1 += row[c + 1] * masses[c + 1]
-        s2 += row[c + 2] * masses[c + 2]
-        s3 += row[c + 3] * masses[c + 3]
-        s4 += row[c + 4] * masses[c + 4]
-        s5 += row[c + 5] * masses[c + 5]
-        s6 += row[c + 6] * masses[c + 6]
-        s7 += row[c + 7] * masses[c + 7]
-    for c in range(whole, size):
-        s0 += row[c] * masses[c]
-    return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
-
-
 def _log_marginal(channel, kernel, z, theta, h):
     row = channel.density[int(z)]
     logs = np.empty(len(row))
@@ -163,7 +144,7 @@ def _fill_marginal(channel, kernel, theta, h, z, start, stop, out):
     masses = np.empty(channel.density.shape[1])
     fill_masses(kernel, theta, h, channel.edges, masses)
     for i in range(start, stop):
-        out[i - start] = max(_dot(channel.density[int(z[i])], masses), _SMALLEST)
+        out[i - start] = max(dot(channel.density[int(z[i])], masses), _SMALLEST)
 
 
 def _draw_latent(channel, kernel, rng, z, theta, h):

@@ -93,11 +93,11 @@ from dpmix.models.counts_mixture.coordinates import (
     prior_slopes,
     walk,
 )
-from dpmix.models.counts_mixture.loops import LEAST, dot
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
 from dpmix.models.counts_mixture.source import log_gain, take_over, weigh
 from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
+from dpmix.numerics.loops import LEAST, dot
 
 __all__ = [
     "common",

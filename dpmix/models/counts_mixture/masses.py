@@ -60,8 +60,8 @@ from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, window_sums
 from dpmix.models.counts_mixture.coordinates import place, unit, walk
-from dpmix.models.counts_mixture.loops import LEAST, dot
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.loops import LEAST, dot
 from dpmix.numerics.special import erfcx, exp, log_beta
 
 __all__ = [

@@ -28,7 +28,6 @@ from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.kernels.normal import NormalNIG
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.counts_mixture.loops import dot
 from dpmix.models.counts_mixture.masses import (
     cells_for,
     fill_rows,
@@ -52,6 +51,7 @@ from dpmix.models.counts_mixture.sweep import (
     widened,
 )
 from dpmix.models.model_protocols import Arrays
+from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.cells import Counts
 

@@ -38,8 +38,8 @@ from dpmix.models.counts.cell_counts import (
     log_release,
 )
 from dpmix.models.counts.latent_counts import GroupMasses, Latent, group_masses, start_counts, sweep_counts
-from dpmix.models.counts_mixture.loops import LEAST, log, log_ratio
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.loops import LEAST, log, log_ratio
 
 __all__ = [
     "FixedCounts",

@@ -50,10 +50,10 @@ from dpmix.models.counts_mixture.atom_moves import (
     pick,
     redraw_light,
 )
-from dpmix.models.counts_mixture.loops import LEAST, log, mix
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, log_fit, log_gain, renew, take_over
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.loops import LEAST, log, mix
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure, initial_concentration
 
 __all__ = [
