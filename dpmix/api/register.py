@@ -18,7 +18,6 @@ from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, law_type
 from dpmix.numerics import jit
-from dpmix.samplers import conditional, offers, parameters
 from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, follow_base, keep_nothing, sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds, capabilities_of
@@ -131,13 +130,6 @@ def register(
             f"not {getattr(section, '__name__', section)!r}"
         )
     _MODULES[name] = _modules_of((section, *given.values()))
-    _complete()
-
-
-def _complete() -> None:
-    """Register what follows from what channels and kernels have registered by now."""
-    for module in (offers, parameters, conditional):
-        module.complete()
 
 
 def registered_kinds(spec: RunSpec) -> list[str]:
@@ -195,7 +187,6 @@ def import_registered(modules: Iterable[Sequence[str]]) -> None:
         found = getattr(import_module(name), "__file__", None)
         if found is None or Path(found).resolve() != path.resolve():
             raise UsageError(f"register: {name} is {found} here, and {file} where the sweep began; rename it")
-    _complete()
 
 
 def _modules_of(parts: Iterable[Any]) -> list[str]:

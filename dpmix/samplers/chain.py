@@ -28,6 +28,7 @@ from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_
 from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
+from dpmix.samplers import conditional, offers, parameters
 from dpmix.samplers import sweeps as base
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal5 import PrivateNeal5
@@ -182,6 +183,8 @@ class Chain:
         pool: Executor | None = None,
         learned: LearnedBase | None = None,
     ) -> None:
+        for module in (offers, parameters, conditional):  # a law imports its channel as late as it can
+            module.complete()
         self.z = z
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
         self.channel = channel._replace(**own) if own else channel

@@ -169,9 +169,6 @@ def complete() -> None:
             held_records.register(_held_rows if classes == (MultivariateNormal,) else _held_numbers, *classes)
 
 
-complete()
-
-
 def _allocate_exact(latent, executor, state, slots, channel, kernel, rng):
     _allocate(executor, state, state.z, slots, channel, kernel, rng)
 

@@ -138,6 +138,3 @@ def complete() -> None:
         if pair not in augment.registered:
             settle.register(_no_settling, *pair)
             augment.register(_no_augmenting, *pair)
-
-
-complete()

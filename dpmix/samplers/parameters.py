@@ -171,9 +171,6 @@ def complete() -> None:
             _walk_large.register(_walk if walks else _no_walk, executor, *pair, compiled=executor is Serial)
 
 
-complete()
-
-
 def _update(executor, state, x, channel, kernel, rng):
     _group(executor, state, x)
     large = 0
