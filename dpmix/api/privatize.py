@@ -133,6 +133,7 @@ def privatize(
     release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
+    entered = None if spending is None else spending.finish(target)  # before anything that may fail
     _tell(in_words(mechanism, _named(checked, mechanism, records.columns), guarantee), quiet)
     if release.mechanism.chosen:
         _tell(release.mechanism.chosen, quiet)
@@ -140,12 +141,12 @@ def privatize(
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
     if records.simulated:
-        entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
+        unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(
-            f"the data are simulated and their noise is seeded: this release is not private{entered}", quiet
+            f"the data are simulated and their noise is seeded: this release is not private{unspent}", quiet
         )
-    if spending is not None:
-        _tell(spending.finish(target), quiet)
+    if entered is not None:
+        _tell(entered, quiet)
     return release
 
 

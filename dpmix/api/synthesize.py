@@ -148,6 +148,7 @@ def synthesize(
     release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
+    entered = None if spending is None else spending.finish(target)  # before anything that may fail
     _tell(in_words(generator, guarantee), quiet)
     for column, count in zip(table.columns, table.clamped, strict=True):
         if count:
@@ -158,13 +159,13 @@ def synthesize(
             kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
             _tell(f"warning: {count} of {table.n} values of {column.name} {kind}, and were rounded")
     if release.simulated:
-        entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
+        unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(
-            f"the data are simulated and their synthesis is seeded: this release is not private{entered}",
+            f"the data are simulated and their synthesis is seeded: this release is not private{unspent}",
             quiet,
         )
-    if spending is not None:
-        _tell(spending.finish(target), quiet)
+    if entered is not None:
+        _tell(entered, quiet)
     return release
 
 

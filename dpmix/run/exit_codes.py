@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpmix.errors import DpmixError, Interrupted
+
+
+class Messages:
+    """Standard error that drops what cannot be written, as on a full disk: the work goes on all the same."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text, or do without."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or do without."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def messages(stream: Any) -> Messages:
+    """Return a standard error that takes whatever is said; `stream` is None where the process has none.
+
+    Its descriptor is then taken, lest a file that is opened gets it, and what libraries say.
+    """
+    return stream if isinstance(stream, Messages) else Messages(stream or open(os.devnull, "w"))
 
 
 def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -342,6 +343,33 @@ def test_standard_output_that_is_full_is_said() -> None:
         3,
         "dpmix: error: standard output: No space left on device\n",
     )
+
+
+_WHERE = {"full": "2>/dev/full", "closed": "2>&-", "unread": "2> >(true)"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("where", list(_WHERE))
+def test_messages_that_cannot_be_written_cost_neither_work_nor_exit_code(tmp_path: Path, where: str) -> None:
+    (tmp_path / "d.csv").write_text("x\n1\n2\n3\n")
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "data: {path: d.csv, column: x, domain: [0, 4]}\n"
+        "mechanism: {kind: laplace, epsilon: 1}\n"
+        "privacy: {ledger: l.json, dataset: d}\n"
+    )
+
+    def told(*arguments: str) -> int:
+        words = shlex.join([sys.executable, "-m", "dpmix", *arguments])
+        command = ["bash", "-c", f"exec {_WHERE[where]}; sleep .1; {words}"]
+        return subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=False).returncode
+
+    assert told("privatize", "s.yaml", "-o", "r.h5", "--new-ledger") == 0
+    entries = json.loads((tmp_path / "l.json").read_text())["entries"]
+    assert [entry["type"] for entry in entries] == ["spend", "release"]
+    assert told("validate", "s.yaml", "--set", "mechanism.epsilon=-1") == 2
+    assert told("show", "nowhere.h5") == 3
+    assert told("privatize", "s.yaml", "-o", "other.h5", "--set", "privacy.budget.epsilon=1") == 4
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:
