@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms.curators.by_kind import stated
+from dpmix.mechanisms.curators.by_kind import contradiction
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.custom.section import CustomModel
 from dpmix.release.column_units import taken, unit_text, units_in_words
 from dpmix.release.release_file import is_tally, read_release
@@ -26,12 +21,9 @@ from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.log_moments.curator import Meant
     from dpmix.spec import RunSpec
 
 __all__ = ["check_mechanism", "find_release", "with_unit"]
-
-_AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
 
 def find_release(
@@ -162,128 +154,8 @@ def check_mechanism(spec: RunSpec, found: Release) -> None:
     law = found.mechanism
     if not law.protects:
         return
-    _check_settings(mechanism, found)
-    if law.released == "posterior":
-        _check_posterior(mechanism, expect(law, PosteriorLaw))
-        return
-    requested = law.requested or {}
-    for key in ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight"):
-        value = getattr(mechanism, key, None)
-        if value is not None and key in requested and not _agree(value, requested[key]):
-            raise SpecError(
-                f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
-                f"{advice}"
-            )
-    pairs = law.public_bounds
-    several = mechanism.domain or ()
-    if found.tally is not None and pairs and len(several) > 1 and pairs[0] in several:
-        return  # a tally is of one of the columns that the spec is of, and its noise that of this one
-    if mechanism.domain is not None and pairs is not None and mechanism.domain != pairs:
-        raise SpecError(
-            f"mechanism.domain: {_listed(mechanism.domain)}, but the release was made with {_listed(pairs)}; "
-            f"{advice}"
-        )
-    domain = mechanism.domain or pairs
-    own_noise = (
-        getattr(mechanism, "scale", None) is not None or getattr(mechanism, "weight", None) is not None
+    said = contradiction(
+        mechanism, law, len(found.columns), found.n, groups_of(found.groups), tallied=found.tally is not None
     )
-    if domain is None and law.on_domain and not own_noise and not law.statistic:
-        raise SpecError(
-            "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
-            f"release's; {advice}"
-        )
-    weight: float | None = None
-    if isinstance(mechanism, LogMomentsMechanism):
-        from dpmix.mechanisms.log_moments import curator as log_moments
-
-        own = expect(law, LogMomentsLaw)
-        means = log_moments.meant(mechanism, own)
-        _check_log_moments(means, own)
-        scales = means.scale
-    else:
-        groups = groups_of(found.groups)
-        meant, _ = stated(
-            mechanism.model_copy(update={"domain": domain}),
-            len(found.columns),
-            found.n,
-            groups,
-            getattr(law, "categories", None) or (),
-        )
-        scales, weight = meant.scale, getattr(meant, "weight", None)
-    noises = [("noise of scale", *each) for each in zip(scales, law.scale, strict=True)]
-    actual_weight: float | None = getattr(law, "weight", None)
-    if weight is not None and actual_weight is not None:
-        noises.append(("weight", weight, actual_weight))
-    for name, value, actual in noises:
-        if not _agree(value, actual):
-            raise SpecError(
-                f"mechanism: means {name} {value:g}, but the release was made with {actual:g}; {advice}"
-            )
-
-
-def _check_settings(mechanism: Any, found: Release) -> None:
-    """Refuse settings that are not those of the release."""
-    for key in ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n"):
-        value = _plain(getattr(mechanism, key, None))
-        actual = found.n if key == "n" else _plain(getattr(found.mechanism, key, None))
-        if value is not None and actual is not None and value != actual:
-            raise SpecError(
-                f"mechanism.{key}: {value}, but the release was made with {actual}; take it out of the spec, "
-                "or give the release it describes"
-            )
-
-
-def _check_log_moments(meant: Meant, made: LogMomentsLaw) -> None:
-    """Refuse settings of compositions that are not those of the release."""
-    thresholds = made.thresholds or (made.threshold,)
-    for name, value, actual in (
-        ("components", meant.components, made.components),
-        ("threshold" if len(meant.thresholds) == 1 else "thresholds", meant.thresholds, thresholds),
-        ("split", meant.parts, made.parts),
-    ):
-        if value is not None and value != actual:
-            raise SpecError(
-                f"mechanism.{name}: means {_plain(value)}, but the release was made with {_plain(actual)}; "
-                "take it out of the spec, or give the release it describes"
-            )
-
-
-def _check_posterior(mechanism: Any, made: PosteriorLaw) -> None:
-    """Refuse a spec that states another release of a posterior than the one that was made."""
-    advice = "take it out of the spec, or give the release it describes"
-    if tuple(mechanism.prior) != made.prior:
-        stated, actual = (", ".join(f"{entry:g}" for entry in own) for own in (mechanism.prior, made.prior))
-        raise SpecError(f"mechanism.prior: {stated}, but the release was made with {actual}; {advice}")
-    exponential = mechanism.method is None or mechanism.method == "hellinger"
-    calibration = mechanism.calibration if exponential else None
-    sensitivity = made.sensitivity
-    for key, value, kept in (
-        ("method", mechanism.method, made.method),
-        ("calibration", calibration, made.calibration),
-        ("sensitivity", mechanism.sensitivity, sensitivity[0] if sensitivity else sensitivity),
-    ):
-        if value is not None and kept is not None and value != kept:
-            raise SpecError(f"mechanism.{key}: {value}, but the release was made with {kept}; {advice}")
-    requested = made.requested or {}
-    for key in ("epsilon", "delta"):
-        value = getattr(mechanism, key)
-        if value is not None and key in requested and not _agree(value, requested[key]):
-            raise SpecError(
-                f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
-                f"{advice}"
-            )
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting with lists for tuples, and numbers in pairs as floats."""
-    if isinstance(value, list | tuple):
-        return [[float(end) for end in item] if isinstance(item, list | tuple) else item for item in value]
-    return value
-
-
-def _agree(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_AGREEMENT)
-
-
-def _listed(pairs: tuple[tuple[float, float], ...]) -> str:
-    return ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in pairs)
+    if said is not None:
+        raise SpecError(f"{said}; {advice}")

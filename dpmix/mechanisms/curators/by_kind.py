@@ -2,13 +2,15 @@
 
 A kind is a folder whose module `curator` has two functions, of a spec's section and of what is public of the
 records: `make`, which calibrates the mechanism, and `stated`, which says by formula what a release made
-elsewhere states and guarantees. What is asked of the section before, the law of the kind says.
+elsewhere states and guarantees. What is asked of the section before, the law of the kind says. A third,
+`meant`, is for kinds whose releases say more than a spec can: see `contradiction`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
@@ -18,9 +20,12 @@ from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.kinds import MECHANISMS, kinds_that
 
-__all__ = ["Groups", "Mechanism", "from_spec", "needs_n", "stated"]
+__all__ = ["Groups", "Mechanism", "contradiction", "from_spec", "needs_n", "stated"]
 
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
+_REQUESTED = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
+_SETTINGS = ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n")
+_AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
 
 def _curator(kind: str) -> Any:
@@ -164,6 +169,103 @@ def stated(
         "stated": True,
     } | own
     return law_of(described), guarantee
+
+
+def contradiction(
+    spec: Any,
+    made: Law,
+    columns: int,
+    n: int,
+    groups: Groups | None = None,
+    *,
+    tallied: bool = False,
+) -> str | None:
+    """Say what of a section contradicts the law that a release of its kind states, or None.
+
+    Settings are compared as they are, then what was asked for, bounds, and the noise that these mean: that of
+    `stated`, or what the function `meant` of the kind's module `curator` makes of section and law, pairs of
+    what is meant and what was made by key.
+
+    Parameters
+    ----------
+    spec : MechanismSpec
+        A checked section.
+    made : Law
+        Of the release.
+    columns, n : int
+        Number of columns and records of the release.
+    groups : Groups, optional
+        Of the release.
+    tallied : bool
+        Whether the release is a tally, of one of the columns that the section may be of.
+
+    Raises
+    ------
+    SpecError
+        Where what the section means cannot be said.
+    """
+    for key in _SETTINGS:
+        value = _plain(getattr(spec, key, None))
+        actual = n if key == "n" else _plain(getattr(made, key, None))
+        if value is not None and actual is not None and value != actual:
+            return f"mechanism.{key}: {value}, but the release was made with {actual}"
+    requested = made.requested or {}
+    for key in _REQUESTED:
+        value = getattr(spec, key, None)
+        if value is not None and key in requested and not _agree(value, requested[key]):
+            return f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}"
+    meant = getattr(_curator(spec.kind), "meant", None)
+    if meant is not None:
+        return _first_apart(spec, meant(spec, made))
+    pairs, several = made.public_bounds, spec.domain or ()
+    if tallied and pairs and len(several) > 1 and pairs[0] in several:
+        return None  # its noise is that of its own column
+    if spec.domain is not None and pairs is not None and spec.domain != pairs:
+        own, other = _pairs_in_words(spec.domain), _pairs_in_words(pairs)
+        return f"mechanism.domain: {own}, but the release was made with {other}"
+    domain = spec.domain or pairs
+    own_noise = any(getattr(spec, key, None) is not None for key in ("scale", "weight"))
+    if domain is None and made.on_domain and not own_noise and not made.statistic:
+        return (
+            "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
+            "release's"
+        )
+    known = getattr(made, "categories", None) or ()
+    law, _ = stated(spec.model_copy(update={"domain": domain}), columns, n, groups, known)
+    weights = [("weight", getattr(law, "weight", None), getattr(made, "weight", None))]
+    scales = [("scale", *each) for each in zip(law.scale, made.scale, strict=True)]
+    return _first_apart(spec, [*scales, *weights])
+
+
+def _first_apart(spec: Any, pairs: Iterable[tuple[str, Any, Any]]) -> str | None:
+    """Say the first of what is meant that is not what was made; numbers agree where they are close."""
+    for key, value, actual in pairs:
+        if value is None or actual is None:
+            continue
+        if isinstance(value, float):
+            if not _agree(value, actual):
+                what = "noise of scale" if key == "scale" else key
+                return f"mechanism: means {what} {value:g}, but the release was made with {actual:g}"
+        elif value != actual:
+            means = "" if value == getattr(spec, key, None) else "means "
+            own, other = _plain(value), _plain(actual)
+            return f"mechanism.{key}: {means}{own}, but the release was made with {other}"
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting with lists for tuples, and numbers in pairs as floats."""
+    if isinstance(value, list | tuple):
+        return [[float(end) for end in item] if isinstance(item, list | tuple) else item for item in value]
+    return value
+
+
+def _agree(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_AGREEMENT)
+
+
+def _pairs_in_words(pairs: Pairs) -> str:
+    return ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in pairs)
 
 
 def _calibration(spec: Any) -> str:

@@ -725,17 +725,8 @@ def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[flo
     return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
 
 
-class Meant(NamedTuple):
-    """Components (None where a spec does not say), candidate thresholds, sizes of parts and noise scales."""
-
-    components: int | None
-    thresholds: tuple[float, ...]
-    parts: tuple[int, ...]
-    scale: tuple[float, ...]
-
-
-def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
-    """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
+def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> list[tuple[str, Any, Any]]:
+    """Return what a spec means at the threshold that a release chose, beside what was made, by key.
 
     Parameters
     ----------
@@ -753,9 +744,11 @@ def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
     exact, paper = _widths(threshold, parts, groups)
     kappa = None if groups is None else grouped_sums(threshold, parts, groups).kappa
     wide = paper if spec.calibration == "paper" else exact
-    return Meant(
-        spec.components,
-        tuple(thresholds_of(spec)),
-        tuple(sizes),
-        tuple(_scales(wide / first, sizes, kappa)),
-    )
+    known = tuple(thresholds_of(spec))
+    scales = zip(_scales(wide / first, sizes, kappa), made.scale, strict=True)
+    return [
+        ("components", spec.components, made.components),
+        ("threshold" if len(known) == 1 else "thresholds", known, made.thresholds or (made.threshold,)),
+        ("split", tuple(sizes), made.parts),
+        *(("scale", *each) for each in scales),
+    ]

@@ -32,9 +32,10 @@ from dpmix.posteriors.hellinger_law import Posteriors, weight_bits
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.curators.mechanism import PublicRecords, Stated
+    from dpmix.mechanisms.posterior.law import PosteriorLaw
     from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
-__all__ = ["choose", "from_spec", "make", "stated"]
+__all__ = ["choose", "from_spec", "make", "meant", "stated"]
 
 
 def from_spec(
@@ -121,6 +122,17 @@ def stated(spec: PosteriorMechanism, records: PublicRecords) -> Stated:
         raise SpecError("mechanism.n: missing; a posterior does not tell of how many records it is")
     made = from_spec(spec, ("parameter",), n)
     return made.describe(), made.guarantee
+
+
+def meant(spec: PosteriorMechanism, made: PosteriorLaw) -> list[tuple[str, Any, Any]]:
+    """Return what a spec states of a released posterior, beside what was made, by key."""
+    exponential = spec.method in (None, "hellinger")
+    return [
+        ("prior", tuple(spec.prior), made.prior),
+        ("method", spec.method, made.method),
+        ("calibration", spec.calibration if exponential else None, made.calibration),
+        ("sensitivity", None if spec.sensitivity is None else (spec.sensitivity,), made.sensitivity),
+    ]
 
 
 # Where the spec leaves the method out
