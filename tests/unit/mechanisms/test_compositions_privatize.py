@@ -165,7 +165,7 @@ def test_the_spec_of_a_release_may_be_that_of_the_fit(tmp_path: Path) -> None:
     assert found.mechanism["components"] == 3
     for change, words in (
         ({"components": 4}, r"mechanism\.components: 4, but the release was made with 3"),
-        ({"thresholds": [0.2, 0.1]}, r"mechanism\.thresholds: means \[0\.2, 0\.1\], but"),
+        ({"thresholds": [0.2, 0.1]}, r"mechanism\.thresholds: \[0\.2, 0\.1\], but"),
         ({"split": 0.5}, r"mechanism\.split: means \[20, 20\], but the release was made with \[10, 30\]"),
         ({"epsilon": 2.0}, r"mechanism\.epsilon: 2, but the release was made with epsilon = 1"),
         ({"calibration": "paper"}, "mechanism: means noise of scale"),

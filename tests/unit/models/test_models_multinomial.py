@@ -348,7 +348,7 @@ def test_specs_that_do_not_go_with_the_release_are_refused() -> None:
     stated = {"kind": "posterior", "prior": [1, 1], "epsilon": 2.0, "delta": 1e-6, "calibration": "theorem"}
     assert build(load_spec({**SPEC, "mechanism": stated}), release).listed is not None
     for change, text in (
-        ({"prior": [1, 2]}, r"mechanism.prior: \[1.0, 2.0\], but the release was made with \[1.0, 1.0\]"),
+        ({"prior": [1, 2]}, "mechanism.prior: [1.0, 2.0], but the release was made with [1.0, 1.0]"),
         ({"epsilon": 1.0}, "mechanism.epsilon: 1, but the release was made with epsilon = 2"),
         ({"delta": 1e-7}, "mechanism.delta: 1e-07, but the release was made with delta = 1e-06"),
         ({"n": 13}, "mechanism.n: 13, but the release was made with 12"),
