@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -137,11 +138,25 @@ _WRAP = 36  # letters of a line below axes of the narrow form
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
 
-def plain_number(value: float, place: object = None) -> str:
-    """Write a number at an axis: -200000 as −200,000, small ones with an exponent."""
+def plain_number(value: float, place: object = None, step: float = 0.0) -> str:
+    """Write a number at an axis: -200000 as −200,000, small ones with an exponent.
+
+    A `step` between ticks, where it is given, is told apart also far from 0.
+    """
     large = 1e4 <= abs(value) < 1e15
-    text = f"{value:,.15g}" if large and float(value).is_integer() else f"{value:.10g}"
+    digits = max(10, math.ceil(math.log10(abs(value) / step)) + 2) if 0.0 < step < abs(value) else 10
+    text = f"{value:,.15g}" if large and float(value).is_integer() else f"{value:.{min(digits, 15)}g}"
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _telling_apart(axis: Axis) -> FuncFormatter:
+    """Return what writes the numbers of an axis by `plain_number`, told apart as its ticks are."""
+
+    def written(value: float, place: object = None) -> str:
+        places = axis.get_majorticklocs()
+        return plain_number(value, step=float(places[1] - places[0]) if len(places) > 1 else 0.0)
+
+    return FuncFormatter(written)
 
 
 def fitted(figure: Figure) -> None:
@@ -149,7 +164,7 @@ def fitted(figure: Figure) -> None:
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if type(axis.get_major_formatter()) is ScalarFormatter:
-                axis.set_major_formatter(FuncFormatter(plain_number))
+                axis.set_major_formatter(_telling_apart(axis))
         _thin(figure, axes)
     for legend in list(figure.legends):
         _relaid(figure, legend)

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
-from dpmix.numerics.in_words import figures
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.days import dates_or_figures
 from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.composition_results import CompositionResults, composition_remarks
@@ -170,7 +170,7 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     where = f" in {group}" if group else ""
     text = (
         f"Under the fit {percent(share)} of values of {name}{where} lie beyond the public bounds "
-        f"[{', '.join(figures(pair))}] and count as clamped to them"
+        f"[{', '.join(dates_or_figures(pair))}] and count as clamped to them"
     )
     if response:
         text += (

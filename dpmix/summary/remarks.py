@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.in_words import figures, permits_verbatim
+from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.days import dates_or_figures
 from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
@@ -225,7 +226,7 @@ def _of(name: str) -> str:
 
 
 def _pair(bounds: tuple[float, float] | None) -> str:
-    return "" if bounds is None else f"[{', '.join(figures(bounds))}]"
+    return "" if bounds is None else f"[{', '.join(dates_or_figures(bounds))}]"
 
 
 def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpmix.errors import SpecError
 from dpmix.numerics.in_words import figures
+from dpmix.spec.days import dates_or_figures
 from dpmix.summary.dated import dated_of
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
@@ -99,7 +100,8 @@ def check_quantities(chains: NamedChains, options: SummarySpec) -> None:
             missing = [point for point in of_column if point not in there]
             if missing:
                 about = f" of {parameter.column}" if parameter.column else ""
+                points = [type(missing[0])(point) for point in there]
                 raise SpecError(
-                    f"summary.{key}: {missing[0]:g} is not among what these chains hold{about} "
-                    f"({', '.join(figures(there))}); fit again with it in the spec"
+                    f"summary.{key}: {dates_or_figures(missing)[0]} is not among what these chains hold"
+                    f"{about} ({', '.join(dates_or_figures(points))}); fit again with it in the spec"
                 )

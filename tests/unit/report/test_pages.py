@@ -9,11 +9,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import dpmix
 from dpmix.report.page import render
 from dpmix.report.plots import trace_figure
-from dpmix.store.html import BLUE, THEMED, captioned, drawing, drawings, image, inlined, plain_number, svg
+from dpmix.store.html import (
+    BLUE,
+    THEMED,
+    captioned,
+    drawing,
+    drawings,
+    fitted,
+    image,
+    inlined,
+    plain_number,
+    svg,
+)
 from dpmix.summary.headline import amount
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
@@ -133,6 +145,18 @@ def test_large_negative_numbers_keep_their_sign(summary: Summary) -> None:
 )
 def test_numbers_at_axes(value: float, text: str) -> None:
     assert plain_number(value) == text
+
+
+def test_ticks_far_from_0_are_told_apart() -> None:
+    figure = Figure()
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [1e9, 1e9 + 1])
+    axes.ticklabel_format(useOffset=False)
+    fitted(figure)
+    figure.draw_without_rendering()
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(set(labels)) == len(labels)
+    assert "1000000000.2" in labels
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ from tests.helpers.shown_files import write_regression
 START = 18262.0  # 2020-01-01
 
 
-def dated_chains(folder: Path, name: str = "day", dates: str = '["day"]') -> Path:
+def dated_chains(folder: Path, name: str = "day", dates: str = '["day"]', latest: float = 1500.0) -> Path:
     """Write a mixture of dates around 2021-05-15, 2022-09-27 and 2024-02-09."""
     rng = rng_of("dated")
-    chains = [states_of_mixture(60, rng, centres=(500.0, 1000.0, 1500.0)) for _ in range(2)]
+    chains = [states_of_mixture(60, rng, centres=(500.0, 1000.0, latest)) for _ in range(2)]
     for chain in chains:
         chain["mean"] += START
         chain["variance"] *= 900.0
@@ -82,6 +82,12 @@ def test_a_column_of_dates_is_summarized_in_dates(tmp_path: Path) -> None:
     shown = dpmix.show(tmp_path / "s.h5")
     rows = {row["name"]: row for row in shown.to_json()["parameters"]}
     assert rows["mean"]["date"] == date and rows["sd"]["date"] is None
+
+
+def test_warnings_have_bounds_of_dates(tmp_path: Path) -> None:
+    found = dpmix.summarize(dated_chains(tmp_path, latest=1900.0))
+    (text,) = [text for text in found.warnings if "beyond the public bounds" in text]
+    assert "beyond the public bounds [2020-01-01, 2024-12-31]:" in text
 
 
 def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
