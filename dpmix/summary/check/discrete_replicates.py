@@ -21,8 +21,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column
-from dpmix.summary.check.release_check import StatisticReplicator
-from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.check.replicators import StatisticReplicator, Unavailable
 from dpmix.summary.dated import bins_in_words, dated_of
 
 if TYPE_CHECKING:

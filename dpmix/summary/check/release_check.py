@@ -6,9 +6,7 @@ Released statistics are checked entry by entry among their replicates, and all t
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +15,11 @@ from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.check_result import Check, Entry
 from dpmix.summary.check.local_check import check_records
 from dpmix.summary.check.mixture_replicates import HistogramReplicator, mixture_replicator
-from dpmix.summary.check.replicators import Replicator, Unavailable, compare, places
+from dpmix.summary.check.replicators import Replicator, StatisticReplicator, Unavailable, compare, places
 from dpmix.summary.dated import bins_in_words, dated_of
-
-if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "REPLICATES",
-    "StatisticReplicator",
     "check_release",
     "check_statistic",
     "parametric_replicator",
@@ -34,67 +27,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-
-class StatisticReplicator(Replicator):
-    """Replicates of the release that a parametric model was fitted to.
-
-    Attributes
-    ----------
-    what : str
-        What the entries are.
-    unit, per : str, float
-        Unit in which a misfit is told, and what it is divided by.
-    blind : str
-        What the entries cannot show, whatever the noise.
-    """
-
-    chains: NamedChains
-    what = "entries"
-    unit, per = "of an entry", 1.0
-    blind = ""
-
-    def __init__(self, chains: NamedChains) -> None:
-        self.chains = chains
-        self.law: Law = chains.mechanism
-        self.values: dict[str, Floats] = {}
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Names of what `reduce` returns."""
-
-    @property
-    @abstractmethod
-    def needed(self) -> tuple[str, ...]:
-        """Names of the parameters that a replicate depends on."""
-
-    def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
-        """Read the parameters."""
-        self.values = {name: self.chains.read(stored_of(self.chains, name)) for name in self.needed}
-
-    def reduce(self, released: Floats) -> Floats:
-        """Return the entries."""
-        return released.ravel()
-
-
-def stored_of(chains: NamedChains, name: str) -> Stored:
-    """Return a parameter by name.
-
-    Raises
-    ------
-    Unavailable
-        Where the chains do not hold it.
-    """
-    for parameter in chains.parameters:
-        if parameter.name == name:
-            return parameter
-    raise Unavailable(f"the chains do not hold {name}")
-
-
-def has(chains: NamedChains, name: str) -> bool:
-    """Say whether the chains hold a parameter."""
-    return any(parameter.name == name for parameter in chains.parameters)
 
 
 def words_of_reach(visible: float, unit: str, *, share: bool) -> str:

@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 from dpmix.numerics.equal_cells import spread
 
 if TYPE_CHECKING:
-    from dpmix.run.chains_reader import ChainSet
+    from dpmix.mechanisms.laws.every import Law
+    from dpmix.run.chains_reader import ChainSet, NamedChains
+    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "LEVEL",
     "LIKELIHOODS",
     "RankComparison",
     "Replicator",
+    "StatisticReplicator",
     "Unavailable",
     "compare",
+    "has",
     "places",
     "shared",
     "two_sided",
@@ -173,6 +177,67 @@ class Replicator(ABC):
             for state in states.tolist():
                 rng = self.chains.generator(int(self.chains.ids[chain]), _STREAM - state)
                 yield chain, state, draw(chain, state, rng)
+
+
+class StatisticReplicator(Replicator):
+    """Replicates of the release that a parametric model was fitted to.
+
+    Attributes
+    ----------
+    what : str
+        What the entries are.
+    unit, per : str, float
+        Unit in which a misfit is told, and what it is divided by.
+    blind : str
+        What the entries cannot show, whatever the noise.
+    """
+
+    chains: NamedChains
+    what = "entries"
+    unit, per = "of an entry", 1.0
+    blind = ""
+
+    def __init__(self, chains: NamedChains) -> None:
+        self.chains = chains
+        self.law: Law = chains.mechanism
+        self.values: dict[str, Floats] = {}
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names of what `reduce` returns."""
+
+    @property
+    @abstractmethod
+    def needed(self) -> tuple[str, ...]:
+        """Names of the parameters that a replicate depends on."""
+
+    def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
+        """Read the parameters."""
+        self.values = {name: self.chains.read(stored_of(self.chains, name)) for name in self.needed}
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the entries."""
+        return released.ravel()
+
+
+def stored_of(chains: NamedChains, name: str) -> Stored:
+    """Return a parameter by name.
+
+    Raises
+    ------
+    Unavailable
+        Where the chains do not hold it.
+    """
+    for parameter in chains.parameters:
+        if parameter.name == name:
+            return parameter
+    raise Unavailable(f"the chains do not hold {name}")
+
+
+def has(chains: NamedChains, name: str) -> bool:
+    """Say whether the chains hold a parameter."""
+    return any(parameter.name == name for parameter in chains.parameters)
 
 
 def places(chains: ChainSet, most: int, of: int | None = None) -> list[tuple[int, NDArray[np.int64]]]:

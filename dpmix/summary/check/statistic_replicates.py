@@ -31,8 +31,7 @@ from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.sanitized import Release
 from dpmix.summary.check.discrete_replicates import cdf_of, cell_probabilities
-from dpmix.summary.check.release_check import StatisticReplicator, has
-from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.check.replicators import StatisticReplicator, Unavailable, has
 from dpmix.summary.dated import bins_in_words, dated_of
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
-from dpmix.models.counts_mixture import atom_moves, loops
+from dpmix.models.counts_mixture import atom_moves
 from dpmix.models.counts_mixture.coordinates import place, walk
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes, make_cells
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
+from dpmix.numerics import loops
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release

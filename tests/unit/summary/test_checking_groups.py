@@ -108,6 +108,7 @@ def chains_of(model: str, release: Release, parameters: dict[str, Floats]) -> An
         observed=release.values,
         spec={},
         attrs={"model": model, "seed": 1},
+        generator=lambda chain_id, start: np.random.default_rng([chain_id, -start]),
         parameters=own,
         read=lambda stored: parameters[stored.name][None, None],
     )
