@@ -5,12 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
-from dpmix.numerics.in_words import figures
-
-__all__ = ["Day", "alike", "dates_or_figures", "day_of", "day_text", "placed", "plain"]
+__all__ = ["Day", "alike", "day_of", "day_text", "placed", "plain"]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
@@ -57,12 +54,6 @@ def placed(value: float, step: float, digits: int = 4) -> str:
     if math.floor(math.log10(abs(value))) + decimals < digits:
         return f"{value:.{digits}g}"
     return f"{round(value, decimals):.{max(decimals, 0)}f}"
-
-
-def dates_or_figures(values: Iterable[float]) -> list[str]:
-    """Write dates as they are, and other numbers with the digits that tell them apart."""
-    places = list(values)
-    return [str(place) for place in places] if any(isinstance(p, Day) for p in places) else figures(places)
 
 
 def day_of(value: object) -> Day | None:

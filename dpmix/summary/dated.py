@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.errors import DataError, SpecError
+from dpmix.numerics.in_words import figures
 from dpmix.spec.days import Day, day_text, placed
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "days"]
+__all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "dates_or_figures", "days"]
 
 _PREDICTIONS = ("prediction", "prediction_clamped", "predictive")
 _PLACES = ("mean", "quantile")
@@ -136,6 +137,12 @@ def dated_of(chains: ChainSet) -> Dated:
         return Dated(columns, response=bool(stated) and stated[-1] in columns)
     fitted = chains.columns
     return Dated(columns, only=len(fitted) == 1 and fitted[0] in columns)
+
+
+def dates_or_figures(values: Iterable[float]) -> list[str]:
+    """Write dates as they are, and other numbers with the digits that tell them apart."""
+    places = list(values)
+    return [str(place) for place in places] if any(isinstance(p, Day) for p in places) else figures(places)
 
 
 def days(values: Floats | Sequence[float]) -> list[Day]:

@@ -13,11 +13,10 @@ from scipy.special import ndtr
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark, percent
-from dpmix.spec.days import dates_or_figures
 from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.composition_results import CompositionResults, composition_remarks
-from dpmix.summary.dated import dated_of
+from dpmix.summary.dated import dated_of, dates_or_figures
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_on_line

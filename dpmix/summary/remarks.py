@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
-from dpmix.spec.days import dates_or_figures
+from dpmix.summary.dated import dates_or_figures
 from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 

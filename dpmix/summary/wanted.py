@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpmix.errors import SpecError
 from dpmix.numerics.in_words import figures
-from dpmix.spec.days import dates_or_figures
-from dpmix.summary.dated import dated_of
+from dpmix.summary.dated import dated_of, dates_or_figures
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.row_labels import data_columns
