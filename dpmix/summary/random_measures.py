@@ -81,6 +81,13 @@ class Measures:
         inside = np.repeat(keep, self.counts)
         return Measures(self.counts[keep], self.weights[inside], self.atoms[:, inside], self.rest[keep])
 
+    def repeated(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Measures:
+        """Return the draws whose numbers are in `chosen`, in that order and as often as they are there."""
+        counts = self.counts[chosen]
+        first = (np.cumsum(self.counts) - self.counts)[chosen] - (np.cumsum(counts) - counts)
+        inside = np.arange(counts.sum()) + np.repeat(first, counts)
+        return Measures(counts, self.weights[inside], self.atoms[:, inside], self.rest[chosen])
+
     def densities(self, grid: Floats, family: Family) -> Floats:
         """Density of each draw at each point of `grid`: shape (D, grid.size)."""
         out = self.rest[:, None] * family.predictive(grid)[None, :]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 import dpmix
 from dpmix.errors import DataError, SpecError
@@ -142,6 +144,49 @@ def test_gini_of_a_clamped_normal_and_of_a_beta() -> None:
     uniform = several([([1.0], [(1.0, 1.0)])])
     assert gini(uniform, unit, 0.0, 1.0)[0] == pytest.approx(1.0 / 3.0, abs=1e-9)
     assert gini(single(-50.0, 1.0), BASE, 0.0, 10.0)[0] == 0.0  # all at 0
+
+
+@pytest.mark.parametrize("share", [0.1, 3e-3, 1e-3, 1e-5, 1e-9])
+def test_gini_where_records_take_a_small_part_of_the_bounds(share: float) -> None:
+    """A normal has sd/(sqrt(pi) mean), and a beta a ratio of beta functions."""
+    sd = 1e6 * share
+    for mean in (5e5, 0.27e6, 0.27e6 + 0.3 * sd, 768_912.3):
+        if mean > 9.0 * sd:
+            found = gini(single(mean, sd), BASE, 0.0, 1e7)[0]
+            assert found == pytest.approx(sd / (math.sqrt(math.pi) * mean), rel=1e-6)
+    two = several([([0.5, 0.5], [(2e5, sd), (8e5, sd)])])
+    if share < 0.01:  # the two do not overlap
+        exact = (6e5 / 4.0 + sd / math.sqrt(math.pi) / 2.0) / 5e5
+        assert gini(two, BASE, 0.0, 1e7)[0] == pytest.approx(exact, rel=1e-6)
+    beta = several([([1.0], [(2.0 / share, 6.0 / share)])])
+    a, b, unit = 2.0 / share, 6.0 / share, BetaGamma(2.0, 0.2, 2.0, 0.2, lo=0.0, width=4.0)
+    if share > 1e-7:
+        log = special.betaln(2.0 * a, 2.0 * b) - 2.0 * special.betaln(a, b)
+        assert gini(beta, unit, 0.0, 4.0)[0] == pytest.approx(2.0 / a * math.exp(log), rel=1e-5)
+
+
+def test_gini_of_draws_that_differ() -> None:
+    """Each draw has intervals of its own, whatever the others are."""
+    parts = [
+        ([0.3, 0.7], [(1.0, 0.01), (7.0, 2.0)]),
+        ([1.0], [(5.0, 1e-4)]),
+        ([0.6, 0.4], [(2.0, 1.0), (2.1, 3.0)]),
+    ]
+    together = gini(several(parts), BASE, 0.0, 10.0)
+    for (weights, atoms), found in zip(parts, together, strict=True):
+        own = several([(weights, atoms)])
+        assert gini(own, BASE, 0.0, 10.0)[0] == pytest.approx(found, rel=1e-12)
+
+        def survival(y: float, own: Measures = own) -> float:
+            return float(cdf(own, BASE, np.array([y]), upper=True)[0])
+
+        ends = [mean + k * sd for mean, sd in atoms for k in (-6, -1, 0, 1, 6)]
+        cuts = sorted({0.0, 10.0, *np.clip(ends, 0.0, 10.0).tolist()})
+        first, second = (
+            sum(integrate.quad(f, *pair)[0] for pair in itertools.pairwise(cuts))
+            for f in (survival, lambda y, s=survival: s(y) * (1.0 - s(y)))
+        )
+        assert found == pytest.approx(second / first, rel=1e-6)
 
 
 def test_quantities_against_records_drawn_from_p() -> None:
