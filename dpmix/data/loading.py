@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
 from dpmix.data.simulations import generators, simulate_groups, simulate_records
-from dpmix.data.tables import count_records, load_mixed, load_table, load_text
+from dpmix.data.tables import count_records, holds_text, load_mixed, load_table, load_text
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
@@ -23,7 +23,7 @@ from dpmix.spec.table_source import TableFiles, is_stream
 
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
-    from dpmix.spec.data_section import ColumnsSection, DataSpec
+    from dpmix.spec.data_section import ColumnsSection, DataSpec, ReleaseSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,6 +334,8 @@ def load_stated_release(spec: RunSpec) -> Release:
     labels: tuple[tuple[str, ...] | None, ...] = ()
     if groups is not None and law.released == "histogram" and not law.counts_bins:
         values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
+    elif law.released == "categories":
+        values, names = _load_answers(spec, spec.release)
     else:
         values, names = load_table(spec.release.source, spec.release.columns, public=True)
     listed = listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
@@ -372,6 +374,52 @@ def listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | Non
             if section is not None and known is None and (columns is None or name in columns):
                 known = section.categories_of(number if columns is None else columns.index(name))
         found.append(None if known is None else tuple(str(category) for category in known))
+    return found
+
+
+def _load_answers(spec: RunSpec, section: ReleaseSpec) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return released categories as codes from 0 on, whether codes or labels are written.
+
+    A column of codes alone is one of codes, whatever the labels.
+
+    Raises
+    ------
+    DataError
+        For what `load_table` and `load_text` refuse, and cells that are neither or may be both.
+    """
+    source, columns = section.source, section.columns
+    try:
+        values, names = load_table(source, columns, public=True)
+    except DataError as error:
+        if columns is None and section.categories is not None and holds_text(source):
+            raise DataError(f"{error}; labels are read of columns that release.columns names") from None
+        listed = listed_of(spec, columns or ())
+        if columns is None or None in listed or not holds_text(source):
+            raise
+        labels = {name: known or () for name, known in zip(columns, listed, strict=True)}
+        texts = load_text(source, columns, public=True, missing=Missing(listed=labels))
+        cells = zip(texts, columns, strict=True)
+        return np.column_stack([_answers(column, name, labels[name]) for column, name in cells]), columns
+    for column, name, known in zip(values.T, names, listed_of(spec, names), strict=True):
+        if known is not None and ((column != np.floor(column)) | (column < 0) | (column >= len(known))).any():
+            column[:] = _answers([repr(value) for value in column.tolist()], name, known)
+    return values, names
+
+
+def _answers(texts: Sequence[str], name: str, labels: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the codes of released categories, written as their labels or as codes."""
+    known, codes = Categories(labels), Categories(map(str, range(len(labels))))  # "1.0" is one, too
+    if any(known.code(text) not in (-1, code) for code, text in enumerate(codes.labels)):
+        raise DataError(
+            f"column {name!r} has categories that are numbers ({', '.join(labels[:8])}), which are not told "
+            f"from codes; give codes from 0 to {len(labels) - 1}"
+        )
+    found = np.array([max(known.code(text), codes.code(text)) for text in texts], dtype=np.float64)
+    if (found < 0).any():
+        raise DataError(
+            f"column {name!r} has a cell in record {int(np.argmin(found)) + 1} that is none of its "
+            f"categories; it may hold {', '.join(labels[:20])}, or codes from 0 to {len(labels) - 1}"
+        )
     return found
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "TableSource",
     "check_shape",
     "count_records",
+    "holds_text",
     "load_mixed",
     "load_table",
     "load_text",
@@ -412,6 +413,15 @@ def _check_there(part: Part) -> None:
         raise DataError(f"{part} is none of {', '.join(TABLE_SUFFIXES)}")
 
 
+def holds_text(path: TableSource) -> bool:
+    """Whether the columns of a table may hold text: not those of npy and h5 files."""
+    return all(map(_may_hold_text, _source_of(path).parts))
+
+
+def _may_hold_text(part: Part) -> bool:
+    return not (isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"))
+
+
 def _typed(part: Part, columns: Sequence[str]) -> Path | InMemory:
     """Return a part whose columns have names, and may hold text.
 
@@ -420,7 +430,7 @@ def _typed(part: Part, columns: Sequence[str]) -> Path | InMemory:
     DataError
         For a file of numbers alone.
     """
-    if isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"):
+    if not _may_hold_text(part):
         raise DataError(
             f"{part} holds numbers: give data.domain for {columns[0]}, or a csv file where it is a label"
         )

@@ -48,6 +48,7 @@ __all__ = [
     "TRUNCATED_MEANS",
     "TruncatedNIGBase",
     "coefficients_in_words",
+    "columns_of_answers",
     "default_sampler",
     "nig_from_bounds",
     "niw_from_bounds",
@@ -134,6 +135,13 @@ class ModelSection(Section):
     def in_words(self, spec: Any) -> str:
         """Say what is fitted, in a few words."""
         return str(self.kind)
+
+
+def columns_of_answers(spec: Any) -> tuple[str, ...]:
+    """Return the columns that answers are fitted of, as far as the spec says which; else none."""
+    if spec.mechanism is None or spec.mechanism.released != "categories":
+        return ()
+    return next((part.columns for part in (spec.release, spec.data) if part is not None and part.columns), ())
 
 
 class GammaPrior(Section):

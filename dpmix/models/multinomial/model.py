@@ -37,7 +37,7 @@ from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.multinomial.release_law import KnownRelease, ListedCounts, known_of, listed, sweep_exchange
-from dpmix.models.multinomial.section import MultinomialModel
+from dpmix.models.multinomial.section import MultinomialModel, of_one_column
 from dpmix.numerics.jit import njit
 from dpmix.posteriors.hellinger_law import weight
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
@@ -69,10 +69,7 @@ def responses_of(release: Release, prior: tuple[float, ...] | None) -> Responses
     """
     law = expect(release.mechanism, RandomizedResponseLaw)
     if len(law.sizes) != 1:
-        raise DataError(
-            f"model.kind: multinomial is for one column, and there are {', '.join(release.columns)}; choose "
-            f"one with --set release.columns=[{release.columns[0]}], or use naive_bayes for all"
-        )
+        raise DataError(f"model.kind: {of_one_column(release.columns)}")
     size = law.sizes[0]
     if prior is not None and len(prior) != size:
         raise SpecError(

@@ -1,13 +1,14 @@
 """What a spec says of shares of categories, and what the model goes with."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from dpmix.spec.fields import Listed, Positive
-from dpmix.spec.model_section import ModelSection
+from dpmix.spec.model_section import ModelSection, Problem, columns_of_answers
 
-__all__ = ["SECTION", "MultinomialModel"]
+__all__ = ["SECTION", "MultinomialModel", "of_one_column"]
 
 
 class MultinomialModel(ModelSection):
@@ -19,6 +20,19 @@ class MultinomialModel(ModelSection):
     kind: Literal["multinomial"] = Field(description="The model.")
     prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] | None = Field(
         None, description="Parameters of the beta or Dirichlet prior."
+    )
+
+    def problem(self, spec: Any) -> Problem | None:
+        """Refuse answers of several columns, where the spec says of which."""
+        columns = columns_of_answers(spec)
+        return ("model.kind", of_one_column(columns)) if len(columns) > 1 else None
+
+
+def of_one_column(columns: Sequence[str]) -> str:
+    """Say what to do with answers of several columns."""
+    return (
+        f"multinomial is for one column, and there are {', '.join(columns)}; choose one with --set "
+        f"release.columns=[{columns[0]}], or use naive_bayes for all"
     )
 
 

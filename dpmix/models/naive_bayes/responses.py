@@ -29,6 +29,7 @@ from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.models.naive_bayes.section import of_several_columns
 from dpmix.numerics.jit import njit
 
 if TYPE_CHECKING:
@@ -66,10 +67,7 @@ class BayesResponses(ParametricModel):
         law = expect(release.mechanism, RandomizedResponseLaw)
         sizes = law.sizes
         if len(sizes) < 2:
-            raise DataError(
-                "model.kind: naive_bayes is for features and a class, and there is one column, "
-                f"{release.columns[0]}; use multinomial"
-            )
+            raise DataError(f"model.kind: {of_several_columns(release.columns)}")
         if math.prod(sizes) > MOST_CELLS:
             raise DataError(
                 f"model.kind: the joint of the {len(sizes)} columns has {math.prod(sizes):,} cells, more "

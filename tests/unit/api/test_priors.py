@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from scipy import stats
 
 import dpmix
@@ -19,6 +20,7 @@ from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.model_section import NIG, nig_from_bounds, niw_from_bounds
+from dpmix.spec.starters import starter
 from tests.helpers.fits import small_release, small_spec
 
 EARNINGS = (0.0, 2885.0)
@@ -194,6 +196,21 @@ def test_a_truncated_base_adds_the_noise() -> None:
     assert source == "release" and moments is not None
     assert kernel.b / 2.0 == pytest.approx(moments.variance / 4.0 + release.scales[0] ** 2)
     assert kernel.b / 2.0 / kernel.lam == pytest.approx(moments.variance)
+
+
+@pytest.mark.parametrize("spread", [2.0, 0.02])
+def test_the_starter_of_a_truncated_base_fits_whatever_is_released(spread: float) -> None:
+    """Its numbers are stated, as its comment has them: from the release they were refused under its noise."""
+    contents = yaml.safe_load(starter("truncated_nig"))
+    (low, high), rho = contents["data"]["domain"], contents["mechanism"]["rho"]
+    values = np.clip(np.random.default_rng(11).normal(4.0, spread, 300), low, high)
+    release = _simulated(contents["mechanism"], values, (low, high), 4)
+    kernel = _kernel(contents["model"]["base"], release)[0]
+    width, variance = high - low, (high - low) ** 2 / (2.0 * rho)
+    assert variance == pytest.approx(kernel.floor)
+    assert kernel.mu0 == 0.5 * (low + high)
+    assert kernel.lam == pytest.approx(0.16 + 16.0 * variance / width**2)
+    assert kernel.b == pytest.approx(width**2 / 50.0 + 2.0 * variance)
 
 
 def test_several_columns_have_each_their_own_scale() -> None:

@@ -119,3 +119,78 @@ def test_dialects_that_are_none() -> None:
         with pytest.raises(UsageError, match=f"--{key}"):
             dialect_of(**{"delimiter": None, "decimal": None, "encoding": None, key: value})
     assert np.isfinite(WANTED).all()
+
+
+ANSWERS = {"kind": "randomized_response", "epsilon": 2.0}
+
+
+def answers(path: Any, **more: Any) -> dict[str, Any]:
+    return {"release": {"path": path, **more}, "mechanism": ANSWERS}
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_released_categories_are_labels_or_codes(tmp_path: Path, form: str) -> None:
+    labels, codes = {"u": list("acab"), "v": ["1", "1", "0", "1"]}, [[0, 1], [2, 1], [0, 0], [1, 1]]
+    columns, categories = ["u", "v"], {"u": ["a", "b", "c"], "v": [0, 1]}
+    table = str(tmp_path / f"z.{form}")
+    if form == "csv":
+        rows = zip(*labels.values(), strict=True)
+        Path(table).write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    else:
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pytest.importorskip("pyarrow").table(labels), table
+        )
+    spec = load_spec(answers(table, columns=columns, categories=categories))
+    found = find_release(spec, None)[0]
+    assert found.values.tolist() == codes and found.columns == ("u", "v")
+    assert found.labels == (("a", "b", "c"), ("0", "1"))
+    (tmp_path / "c.csv").write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in codes))
+    same = find_release(
+        load_spec(answers(str(tmp_path / "c.csv"), columns=columns, categories=categories)), None
+    )[0]
+    assert same.values.tolist() == codes and same.labels == found.labels
+
+
+def test_numbers_that_are_no_codes_are_labels(tmp_path: Path) -> None:
+    np.save(tmp_path / "z.npy", np.array([1990.0, 2000.0, 1990.0]))
+    spec = load_spec(answers(str(tmp_path / "z.npy"), columns=["u"], categories={"u": [1990, 2000]}))
+    assert find_release(spec, None)[0].values[:, 0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_category_called_as_a_missing_value_is_a_label(tmp_path: Path) -> None:
+    (tmp_path / "z.csv").write_text("u\nNA\na\n")
+    spec = load_spec(answers(str(tmp_path / "z.csv"), columns=["u"], categories={"u": ["a", "NA"]}))
+    assert find_release(spec, None)[0].values[:, 0].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "words"),
+    [
+        (
+            "u\na\nq\n",
+            {"columns": ["u"], "categories": {"u": ["a", "b"]}},
+            r"'u' has a cell in record 2 .*a, b, or codes from 0",
+        ),
+        (
+            "u\na\n2\n",
+            {"columns": ["u"], "categories": {"u": ["a", "b"]}},
+            "'u' has a cell in record 2 .*codes from 0 to 1",
+        ),
+        (
+            "u\na\n1\n",
+            {"columns": ["u"], "categories": {"u": [1, 2, "a"]}},
+            r"numbers \(1, 2, a\).*give codes from 0 to 2",
+        ),
+        ("u\n1\n2\n", {"columns": ["u"], "categories": [1, 2]}, r"numbers \(1, 2\).*give codes from 0 to 1"),
+        ("u\na\nb\n", {"categories": ["a", "b"]}, "labels are read of columns that release.columns names"),
+        (
+            "u\n1\n2\n",
+            {"columns": ["u"], "categories": {"u": ["a", "b"]}},
+            "'u' has a cell in record 2 .*a, b, or codes from 0 to 1",
+        ),
+    ],
+)
+def test_cells_that_are_no_category_are_named(tmp_path: Path, text: str, more: Any, words: str) -> None:
+    (tmp_path / "z.csv").write_text(text)
+    with pytest.raises(DataError, match=words):
+        find_release(load_spec(answers(str(tmp_path / "z.csv"), **more)), None)

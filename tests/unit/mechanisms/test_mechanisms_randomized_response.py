@@ -171,5 +171,5 @@ def test_answers_collected_elsewhere_are_read(tmp_path: Path) -> None:
     release = load_stated_release(load_spec(spec))
     assert release.labels == (("a", "b", "c"),) and release.n == 15
     (tmp_path / "z.csv").write_text("g\n0\n3\n")
-    with pytest.raises(DataError, match="is no number of a category, from 0 on: record 2"):
+    with pytest.raises(DataError, match=r"a cell in record 2 .* may hold a, b, c, or codes from 0 to 2"):
         load_stated_release(load_spec(spec))

@@ -231,3 +231,36 @@ def test_what_the_spec_alone_shows_is_refused_at_validation(
 def test_a_stated_release_of_a_histogram_may_say_how_many_records() -> None:
     spec: dict[str, Any] = combined_spec("smoothed_histogram", "nig", "neal8", "exact")
     load_spec(spec, ["release={path: draws.csv}", "mechanism.n=100"])
+
+
+def answers_of(columns: tuple[str, ...], model: str, *, by: str = "data") -> dict[str, Any]:
+    section = {
+        "path": "z.csv",
+        "columns": list(columns),
+        "categories": {name: ["a", "b"] for name in columns},
+    }
+    return {
+        by: section,
+        "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
+        "model": {"kind": model},
+    }
+
+
+@pytest.mark.parametrize("by", ["data", "release"])
+def test_models_of_answers_are_for_one_column_or_several(by: str) -> None:
+    assert message(source=answers_of(("u", "v"), "multinomial", by=by)) == (
+        "model.kind: multinomial is for one column, and there are u, v; choose one with --set "
+        "release.columns=[u], or use naive_bayes for all"
+    )
+    assert message(source=answers_of(("u",), "naive_bayes", by=by)) == (
+        "model.kind: naive_bayes is for features and a class, and there is one column, u; use multinomial"
+    )
+    load_spec(answers_of(("u",), "multinomial", by=by))
+    load_spec(answers_of(("u", "v"), "naive_bayes", by=by))
+
+
+def test_one_column_of_answers_may_be_chosen() -> None:
+    spec = answers_of(("u", "v"), "multinomial")
+    assert load_spec(spec, ["release.columns=[v]"]).model is not None
+    spec["mechanism"] = {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2], "classes": 2}
+    assert "noisy_counts" in message(source=spec)  # another reason, as before

@@ -22,11 +22,13 @@ from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.variance import (
+    REPLICATES,
     Shares,
     VarianceShares,
     _cells,
     _Chain,
     _kernel,
+    chosen_starts,
     clean_posteriors,
     clean_variance_of_mean,
     mixture_shares,
@@ -328,8 +330,8 @@ def test_records_of_runs_are_of_components_that_have_some(tmp_path: Path) -> Non
         found = mixture_shares(chains, family_of(chains), [np.linspace(-10.0, 10.0, 200)], {}, {})
     assert all(start.counts == [1] and start.weights == [1.0] for start in drawn["starts"])
     exact = 1.0 / n + 2.0 / ((n + 1.0) * (n + 2.0)) * 0.5 * tau2
-    clean = clean_posteriors(drawn["starts"], np.ones(16), 0.0, base, n, np.random.default_rng(1))
-    means = clean[0].moments(base)[0].reshape(16, clean[1])
+    clean = clean_posteriors(drawn["starts"], np.ones(REPLICATES), 0.0, base, n, np.random.default_rng(1))
+    means = clean[0].moments(base)[0].reshape(REPLICATES, clean[1])
     assert means.var(axis=1, ddof=1).mean() == pytest.approx(exact, rel=0.4)
     assert found.columns[""]["mean"] is not None
 
@@ -406,3 +408,52 @@ def test_parametric_models_say_what_is_not_known() -> None:
     ):
         found = parametric_shares(held({"alpha": np.ones(9)}, {"model": model}, constants={}))
         assert why in plain(found.section().data)["reason"] and plain(found.section().data)["mean"] is None
+
+
+def test_states_under_which_the_median_varies_are_chosen_more_often_and_count_less() -> None:
+    """One state in fifty has no records about the median: evenly chosen, forty may hold none, or three."""
+    family = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)
+    near = Measures(np.array([2]), np.full(2, 0.5), np.array([[-0.1, 0.1], [1.0, 1.0]]), np.zeros(1))
+    gap = Measures(np.array([2]), np.full(2, 0.5), np.array([[-4.0, 4.0], [1.0, 1.0]]), np.zeros(1))
+    starts = [gap if i % 50 == 7 else near for i in range(1000)]
+    some, counting = chosen_starts(starts, family, 400)
+    assert some.size == REPLICATES and counting.mean() == pytest.approx(1.0)
+    apart = np.array([starts[i] is gap for i in some])
+    assert apart.sum() > REPLICATES / 3
+    assert (apart @ counting) / REPLICATES == pytest.approx(1.0 / 50.0, rel=0.1)
+    alike, evenly = chosen_starts([near] * 1000, family, 400)
+    assert np.diff(alike).tolist() == [25] * (REPLICATES - 1) and np.all(evenly == 1.0)
+    with np.errstate(all="raise"):
+        assert chosen_starts([near] * 3, family, 2)[0].max() == 2
+
+
+def test_shares_of_the_median_hang_little_on_the_states_that_runs_start_at(tmp_path: Path) -> None:
+    """Under one state in eight the records leave a gap about the median: its share varied by half."""
+    shares = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        draws, n = 400, 200
+        states = []
+        for _ in range(2):
+            wide = np.where(rng.random(draws) < 0.12, 2.5, 0.4)[:, None]
+            share = rng.beta(n / 2, n / 2, (draws, 1))
+            states.append(
+                {
+                    "n_clusters": np.full(draws, 2),
+                    "weights": np.concatenate([share, 1.0 - share], axis=1),
+                    "mean": np.concatenate([-wide, wide], axis=1) + rng.normal(0.0, 0.4, (draws, 1)),
+                    "variance": np.full((draws, 2), 1.0),
+                    "concentration": np.ones(draws),
+                }
+            )
+        spec = a_spec(sampler__iterations=1000 + draws, model__concentration=1.0)
+        path = write_chains(
+            tmp_path / f"{seed}.h5", states, spec=spec, observed=rng.normal(0.0, 2.0, n), base=_UNIT
+        )
+        part = found_of(path).columns[""]["median"]
+        assert part is not None
+        shares.append(part.sampling)
+    assert np.std(shares, ddof=1) < 0.22 * np.mean(shares)
+
+
+_UNIT = NormalInverseGamma(0.0, 0.1, 50.0, 50.0)
