@@ -23,7 +23,7 @@ class MultinomialModel(ModelSection):
     )
 
     def problem(self, spec: Any) -> Problem | None:
-        """Refuse answers of several columns that are all to be fitted: of a release of several, one is chosen."""
+        """Refuse answers of several columns that are all to be fitted: one of them is to be chosen."""
         columns = columns_of_answers(spec) if spec.release is not None and spec.release.columns else ()
         return ("model.kind", of_one_column(columns)) if len(columns) > 1 else None
 
