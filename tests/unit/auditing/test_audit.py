@@ -290,7 +290,7 @@ def test_a_mechanism_that_says_nothing_of_it_is_audited_by_its_public_bounds() -
 
 
 GAUSSIAN = {"kind": "gaussian", "epsilon": 2.0, "delta": 0.02}
-SIMULATED = {"simulate": "three_gaussians", "n": 200, "seed": 1}
+SIMULATED = {"simulate": "three_gaussians", "n": 200, "seed": 1, "domain": [[-10.0, 10.0]]}
 
 
 @pytest.mark.parametrize(
