@@ -81,6 +81,8 @@ class Audit(Tabulated):
     shown : float or None
         The bound that the same audit gives of it, or, of another program, of releases that tell the tables
         apart each time; None where the claim is disproved as it is, or there is no such fault.
+    n : int or None
+        Number of records of the table that a release is of, where the spec or its data say it.
     """
 
     kind: str
@@ -100,6 +102,7 @@ class Audit(Tabulated):
     stated: int
     fault: str
     shown: float | None
+    n: int | None = None
 
     @property
     def consistent(self) -> bool:
@@ -110,6 +113,11 @@ class Audit(Tabulated):
     def weak(self) -> bool:
         """Whether so many releases would not have shown even the planted fault."""
         return self.shown is not None and self.shown <= self.epsilon
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the delta that is claimed permits, where that is 1/n or more; of a local release, too."""
+        return tuple(filter(None, (permits_verbatim(self.claim.delta, self.n),)))
 
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
@@ -142,6 +150,7 @@ class Audit(Tabulated):
             "planted_epsilon_lower_bound": self.shown,
             "weak": self.weak,
             "consistent": self.consistent,
+            "cautions": list(self.cautions),
         }
 
     def to_text(self) -> str:
@@ -163,9 +172,7 @@ class Audit(Tabulated):
             lines.append(f"  event        {self.event}: {often} times in {self.held:,} held-out releases")
         else:
             lines.append("  event        none that told the releases apart")
-        weak = permits_verbatim(self.delta, self.stated)
-        if weak:
-            lines.append(f"  note         {weak}")
+        lines += [f"  note         {text}" for text in self.cautions]
         told = {None: "could not be tried", True: "THE SAME in both", False: "differs, as it must"}
         if self.fault or self.repeats is not None:
             lines.append(f"  after fork   noise {told[self.repeats]}")
@@ -274,11 +281,11 @@ def audit(
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence: {confidence:g} must lie strictly between 0 and 1")
     if checked.audit is not None:
-        subject = _other_program(checked, program, tables, allowed=allow_code)
+        subject, n = _other_program(checked, program, tables, allowed=allow_code), _stated_n(checked)
     elif program is not None or tables is not None:
         raise SpecError("audit: missing; a program is audited against the epsilon that this section claims")
     else:
-        subject = _subject(checked, _check_of(runs))
+        subject, n = _subject(checked, _check_of(runs))
     command = checked.audit is not None and program is None
     epsilon, delta = _stated(subject.kind, subject.claim)
     shown = None
@@ -311,6 +318,7 @@ def audit(
         stated=subject.stated,
         fault=subject.fault,
         shown=shown,
+        n=n,
     )
 
 
@@ -342,18 +350,24 @@ def _check_of(runs: int) -> Callable[[int, int], None]:
     return check
 
 
-def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> AuditedSubject:
+def _stated_n(spec: RunSpec) -> int | None:
+    return None if spec.data is None else spec.data.n
+
+
+def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> tuple[AuditedSubject, int | None]:
+    """Return what is audited, and the number of records of its table, None where that is not known."""
     if spec.mechanism is None:
         if spec.synthesis is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
-        return subject_of_generator(planned(spec), check)
+        subject = subject_of_generator(planned(spec), check)
+        return subject, subject.stated
     mechanism = mechanism_of(spec)
     names, _ = public_of(spec)
     if not names:
         names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
-    n = 1 if local else int(getattr(mechanism, "n", None) or _RECORDS)
-    return subject_of_mechanism(mechanism, names, n, check)
+    known = getattr(mechanism, "n", None) or _stated_n(spec)
+    return subject_of_mechanism(mechanism, names, 1 if local else int(known or _RECORDS), check), known
 
 
 def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:

@@ -115,7 +115,8 @@ def contrast(
             chains = read_chains([file])
             if not isinstance(chains, NamedChains):
                 raise DataError(
-                    f"{file} is of a mixture, which has no shares to compare; --contrast takes dirichlet"
+                    f"{file} is of a mixture without groups, and has no shares to compare; --contrast takes "
+                    "two fits of dirichlet, or one of a release of groups (data.group), of a mixture, too"
                 )
             options = load_spec(spec_of(chains), overrides).summary
             remarks = summarize_parametric(chains, options).remarks

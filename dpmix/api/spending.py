@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
-from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.budget import Budget, in_words, total
+from dpmix.privacy.budget import Budget, in_words, not_proved, total
+from dpmix.privacy.ledger import guarantee_of
 from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
 
 if TYPE_CHECKING:
+    from dpmix.privacy.accounting import Guarantee
     from dpmix.privacy.fingerprint import Marks
     from dpmix.privacy.ledger import Account, Book
     from dpmix.spec import RunSpec
@@ -307,7 +308,6 @@ class Spending:
         if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
             book.set_budget(agreed.dataset, self.budget, _now())
         about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
-        about["proved"] = guarantee.proved
         return book.spend(
             name,
             about,
@@ -469,7 +469,7 @@ def _history(book: Book, dataset: str) -> list[dict[str, Any]]:
 def _entry_in_words(entry: Mapping[str, Any]) -> str:
     if entry["type"] == "budget":
         return f"budget of {Budget(**entry['budget']).in_words()}"
-    mechanism, guarantee = entry["mechanism"], Guarantee(**entry["guarantee"])
+    mechanism, guarantee = entry["mechanism"], guarantee_of(entry)
     kind = mechanism.get("generator") or mechanism.get("kind")
     columns = " by ".join([", ".join(mechanism.get("columns", ())), *mechanism.get("groups", ())])
     output = entry["output"]
@@ -478,7 +478,6 @@ def _entry_in_words(entry: Mapping[str, Any]) -> str:
         where = f"{output['file']} (sha256 {output['sha256'][:12]})"
     of = f"part {entry['part']}, " if "part" in entry else ""
     of += f"edition {entry['edition']}, " if "edition" in entry else ""
-    words = in_words(total([guarantee]))
-    if mechanism.get("proved") is False:
-        words += ", which is not proved"
+    cost = total([guarantee])
+    words = in_words(cost) + not_proved(cost)
     return f"{of}{kind} of {columns}: {words}, {guarantee.trust} model; {where}"

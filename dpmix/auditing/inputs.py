@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.mechanism import BEYOND, Loss, Mechanism, Pair, moved
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.audit_section import INPUT, OUTPUT, AuditSpec
@@ -328,9 +328,7 @@ def subject_of_program(
     SpecError
         When there is no program, or nothing to make tables of.
     DataError
-        When tables cannot be read, or are equal.
-    PrivacyError
-        When they are no neighbours.
+        When tables cannot be read, are equal, or no neighbours.
     """
     asked = spec.audit
     assert asked is not None  # the caller looks
@@ -483,9 +481,7 @@ def _compared(one: list[Row], other: list[Row]) -> tuple[str, int]:
     Raises
     ------
     DataError
-        When they are equal.
-    PrivacyError
-        When they are no neighbours.
+        When they are equal, or no neighbours.
     """
     gone, come = Counter(one) - Counter(other), Counter(other) - Counter(one)
     missing, added = gone.total(), come.total()
@@ -498,7 +494,7 @@ def _compared(one: list[Row], other: list[Row]) -> tuple[str, int]:
         )
     if sorted((missing, added)) == [0, 1]:
         return "the tables given, of which one has a record more", max(len(one), len(other))
-    raise PrivacyError(
+    raise DataError(
         f"audit.tables: the two differ in {max(missing, added):,} records; neighbouring tables differ in one"
     )
 

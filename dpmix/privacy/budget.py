@@ -44,6 +44,7 @@ __all__ = [
     "covers",
     "epsilon_at",
     "in_words",
+    "not_proved",
     "remaining",
     "sums",
     "total",
@@ -123,6 +124,8 @@ class Total:
         By composition of zCDP.
     adjacency : Adjacency
         For which neighbours all of them hold together.
+    unproved : int
+        How many of the guarantees nobody has proved: with one of them the sums are none either.
     """
 
     releases: int
@@ -130,6 +133,7 @@ class Total:
     delta: float | None
     rho: float | None
     adjacency: Adjacency = Adjacency.REPLACEMENT
+    unproved: int = 0
 
 
 def worst(spent: Spent) -> Total:
@@ -147,7 +151,10 @@ def worst(spent: Spent) -> Total:
         return None if any(number is None for number in numbers) else max(numbers)
 
     relation = weakest(each.adjacency for line in spent.lines() for each in line)
-    return Total(spent.releases, largest("epsilon"), largest("delta"), largest("rho"), relation)
+    every = [*spent.whole, *(each for part in spent.parts.values() for each in part)]
+    return Total(
+        spent.releases, largest("epsilon"), largest("delta"), largest("rho"), relation, _unproved(every)
+    )
 
 
 def total(spent: Sequence[Guarantee]) -> Total:
@@ -169,7 +176,12 @@ def total(spent: Sequence[Guarantee]) -> Total:
         upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
         upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
         weakest(g.adjacency for g in spent),
+        _unproved(spent),
     )
+
+
+def _unproved(spent: Sequence[Guarantee]) -> int:
+    return sum(not each.proved for each in spent)
 
 
 def check(guarantee: Guarantee) -> None:
@@ -286,13 +298,22 @@ def remaining(
     if not budget.delta:
         least = epsilon_at(spent, 0.0)
         return {"epsilon": 0.0 if least is None else _down(max(most - least, Fraction(0))), "delta": 0.0}
-    pure = _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon)
+    least = _least(splits, Guarantee(0.0, 0.0, None), delta)
+    pure = _largest(
+        lambda v: holds(Guarantee(v, 0.0, None)),
+        budget.epsilon,
+        at_least=0.0 if least is None else _down(most - least),  # added, which is exact
+    )
     if accountant != "sums":
         more = lambda v: covers(budget, [*spent, Guarantee(v, 0.0, None)], accountant)  # noqa: E731
         pure = max(pure, _largest(more, budget.epsilon, 16))
     return {
         "epsilon": pure,
-        "delta": _largest(lambda v: holds(Guarantee(0.0, v, None)), budget.delta),
+        "delta": _largest(
+            lambda v: holds(Guarantee(0.0, v, None)),
+            budget.delta,
+            at_least=max((_down(delta - lost) for rho, _, lost in splits if not rho), default=0.0),
+        ),
         "rho": _largest(lambda v: holds(Guarantee(None, None, v)), budget.epsilon),
     }
 
@@ -305,6 +326,18 @@ def in_words(spent: Total) -> str:
     if spent.rho is not None:
         parts.append(f"{figure(spent.rho)}-zCDP")
     return " and ".join(parts) or "no single notion of all of them"
+
+
+def not_proved(spent: Total) -> str:
+    """Say after sums that they are not proved, where a guarantee among them is not; else nothing."""
+    if not spent.unproved:
+        return ""
+    if spent.unproved == spent.releases:
+        return ", which is not proved"
+    one = (
+        "guarantee of 1 release is" if spent.unproved == 1 else f"guarantees of {spent.unproved} releases are"
+    )
+    return f", which is not proved, as the {one} not"
 
 
 def sums(found: Total) -> dict[str, Any]:
@@ -382,13 +415,16 @@ def _largest_pure(rho: Fraction) -> float:
     )
 
 
-def _largest(holds: Callable[[float], bool], most: float, halvings: int = 48) -> float:
-    """Return the largest number up to `most` for which a monotone condition holds, to 14 digits; else 0."""
+def _largest(holds: Callable[[float], bool], most: float, halvings: int = 48, at_least: float = 0.0) -> float:
+    """Return the largest number up to `most` for which a monotone condition holds, to 14 digits; else 0.
+
+    `at_least` is one for which it holds, if for any but 0: where that is the largest, it is what is returned.
+    """
     if not holds(0.0) or most <= 0:
         return 0.0
     if holds(most):
         return most
-    low, high = 0.0, most
+    low, high = (at_least if at_least > 0 and holds(at_least) else 0.0), most
     for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -462,11 +498,12 @@ class Account:
         if self.budget is not None and not covers(self.budget, line, self.accountant):
             left = self.left_in_words(part)
             of = self.dataset if part is None else f"{self.dataset}, whose part {part} is,"
+            cost = total([more])
+            words = in_words(cost) + (f"{not_proved(cost)}," if cost.unproved else "")
             raise PrivacyError(
                 f"privacy.budget: {of} has a budget of {self.budget.in_words()}, of which "
                 f"{left}{'' if part is None else ' for that part'}; a release under "
-                f"{in_words(total([more]))} {self._why_not(self.budget, more, part)}, and nothing was drawn "
-                "or spent"
+                f"{words} {self._why_not(self.budget, more, part)}, and nothing was drawn or spent"
             )
         return after
 
@@ -497,7 +534,10 @@ class Account:
         whole = getattr(self.budget, name)
         if left[name] < 1e-9 * whole and not left.get("delta"):
             return "nothing remains" if not any(left.values()) else "next to nothing remains"
-        return f"{name} = {figure_below(left[name])} remains"
+        line = worst(self.spent) if part is None else total(self.spent.line(part))
+        return f"{name} = {figure_below(left[name])} remains" + " if what is not proved holds" * bool(
+            line.unproved
+        )
 
     def in_words(self) -> str:
         """Say what is spent, and what remains where there is a budget."""
@@ -516,7 +556,7 @@ class Account:
         """Say what is spent of a part, and what remains for it."""
         own = self.spent.parts.get(part, ())
         count = f"{len(own)} release{'s' * (len(own) != 1)}"
-        words = f"{part}: {count}, {in_words(total(own))}"
+        words = f"{part}: {count}, {in_words(total(own))}{not_proved(total(own))}"
         return words if self.budget is None else f"{words}; {self.left_in_words(part)} for it"
 
     def cost_in_words(self) -> str:
@@ -528,11 +568,13 @@ class Account:
         if delta is not None and epsilon is not None:
             words = f"{words}, together (epsilon = {figure(upward(epsilon))}, delta = {figure(delta)})-DP"
             words += "" if self.accountant == "sums" else " by privacy loss distributions"
-        return words + _relation_in_words(found, self.spent)
+        return words + _relation_in_words(found, self.spent) + not_proved(found)
 
     def to_json(self) -> dict[str, Any]:
         """Return sums, budget and what remains, for strict JSON."""
-        found: dict[str, Any] = {"dataset": self.dataset, "composition": sums(worst(self.spent))}
+        cost = worst(self.spent)
+        found: dict[str, Any] = {"dataset": self.dataset, "composition": sums(cost)}
+        found["proved"] = not cost.unproved
         found["releases"] = self.spent.releases
         found["budget"] = None if self.budget is None else budget_dict(self.budget)
         found["remaining"] = self.left()
@@ -541,12 +583,13 @@ class Account:
             epsilon = epsilon_at(self.spent, self.budget.delta, self.accountant)
             found["epsilon_at_delta"] = None if epsilon is None else upward(epsilon)
         if self.spent.parts:
-            found["adjacency"] = str(worst(self.spent).adjacency)
+            found["adjacency"] = str(cost.adjacency)
             found["parts"] = [
                 {
                     "part": name,
                     "releases": len(spent),
                     "composition": sums(total(spent)),
+                    "proved": not total(spent).unproved,
                     "remaining": self.left(name),
                     "words": self.part_in_words(name),
                 }

@@ -38,6 +38,7 @@ __all__ = [
     "FORMAT",
     "START",
     "digest_of",
+    "guarantee_of",
 ]
 
 
@@ -112,13 +113,14 @@ def _check_entry(
     if entry["digest"] != digest_of({k: v for k, v in entry.items() if k != "digest"}):
         raise DataError(f"was changed: entry {number} is not what was written")
     whole = all(_is_text(entry[key]) for key in ("dataset", "time"))
-    if not whole or not _is_mechanism(entry.get("mechanism")) or not _is_output(entry.get("output")):
+    stated = kind != "spend" or _is_mechanism(entry["mechanism"])
+    if not whole or not stated or not _is_output(entry.get("output")):
         raise DataError(f"is damaged: entry {number} is none")
     if later and not _is_since_2(entry, key):
         raise DataError(f"is damaged: entry {number} is none")
     try:
         if kind == "spend":
-            guarantee = Guarantee(**entry["guarantee"])
+            guarantee = guarantee_of(entry)
             check(guarantee)
             if not (_is_text(guarantee.trust) and isinstance(guarantee.gaussian, bool)):
                 raise TypeError
@@ -145,8 +147,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_mechanism(value: Any) -> bool:
-    if value is None:  # of another kind of entry
-        return True
     if not isinstance(value, dict) or not _is_text(value.get("generator") or value.get("kind")):
         return False
     columns = value.get("columns", [])
@@ -175,6 +175,16 @@ def _is_output(value: Any) -> bool:
     if value is None:
         return True
     return isinstance(value, dict) and set(value) == {"file", "sha256"} and all(map(_is_text, value.values()))
+
+
+def guarantee_of(entry: Mapping[str, Any]) -> Guarantee:
+    """Return the guarantee of a ``spend``; whether it is proved is said of its mechanism.
+
+    Before entries said it, that of the published theorem was the one without a proof, as it is now.
+    """
+    mechanism = entry["mechanism"]
+    proved = mechanism.get("proved", mechanism.get("calibration") != "theorem")
+    return Guarantee(**entry["guarantee"], proved=proved is not False)
 
 
 def canonical(entry: Mapping[str, Any]) -> str:
@@ -391,7 +401,7 @@ class Book:
                 "type": "spend",
                 "dataset": dataset,
                 "time": time,
-                "mechanism": dict(mechanism),
+                "mechanism": {**mechanism, "proved": more.proved},
                 "guarantee": {
                     "epsilon": more.epsilon,
                     "delta": more.delta,
@@ -496,8 +506,8 @@ class Book:
         elif kind == "spend":
             if not account.spent.releases:
                 account = replace(account, accountant=entry.get("accountant", "sums"))
-            more = Guarantee(**entry["guarantee"])
-            account = replace(account, spent=account.spent.adding(more, None if whole is None else name))
+            spent = account.spent.adding(guarantee_of(entry), None if whole is None else name)
+            account = replace(account, spent=spent)
         self._accounts[account.dataset] = account
 
     @classmethod

@@ -570,6 +570,13 @@ def contrast_chains(
         When the two do not compare: other models, components or kinds of draws.
     """
     first, second = pair
+    for file, chains in zip(files, pair, strict=True):
+        known = next((p.groups for p in chains.parameters if p.groups), None)
+        if known:
+            raise DataError(
+                f"{file} is of a release of groups, {', '.join(known)}: compare these by --contrast of that "
+                "file alone"
+            )
     shares = _shares(pair, files)
     bootstrap = [_method(chains) == "bootstrap" for chains in pair]
     if bootstrap[0] != bootstrap[1]:
@@ -578,12 +585,6 @@ def contrast_chains(
             f"{files[other]} holds draws of a bootstrap and {files[own]} of a posterior, whose intervals "
             "mean different things; fit both by the same kind of method"
         )
-    for file, parameter in zip(files, shares, strict=True):
-        if parameter.groups:
-            raise DataError(
-                f"{file} is of a release of groups, {', '.join(parameter.groups)}: compare these by "
-                "--contrast of that file alone"
-            )
     found, means = [], []
     order = [str(name) for name in shares[1].coords[shares[1].dims[0]]]
     for place, name in enumerate(str(name) for name in shares[0].coords[shares[0].dims[0]]):

@@ -287,3 +287,36 @@ def test_a_mechanism_that_says_nothing_of_it_is_audited_by_its_public_bounds() -
     own.domain = ()
     with pytest.raises(PrivacyError, match="own has no public bounds, of which databases to audit it"):
         next(Mechanism.neighbours(own, 1, 3))
+
+
+GAUSSIAN = {"kind": "gaussian", "epsilon": 2.0, "delta": 0.02}
+SIMULATED = {"simulate": "three_gaussians", "n": 200, "seed": 1, "domain": [[-10.0, 10.0]]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"data": NUMBER, "mechanism": GAUSSIAN}, "with more than 49 records, delta = 0.02 is 1/n or more"),
+        ({"data": SIMULATED, "mechanism": GAUSSIAN}, "delta = 0.02 is not below 1/n = 0.005"),
+        ({"data": SIMULATED, "mechanism": GAUSSIAN | {"delta": 0.004}}, ""),
+        ({"data": NUMBER, "mechanism": {"kind": "gaussian", "rho": 0.5}}, ""),
+        ({"data": NUMBER, "mechanism": {"kind": "laplace", "epsilon": 2.0}}, ""),
+        (
+            {"data": LABEL, "mechanism": MECHANISMS["posterior"][1] | {"prior": [1, 1, 1], "delta": 0.1}},
+            "delta = 0.1 is not below 1/n = 0.0833",
+        ),
+        (
+            {"data": NUMBER, "audit": {"command": ["a", "{input}", "{output}"], "epsilon": 1, "delta": 0.02}},
+            "with more than 49 records, delta = 0.02 is 1/n or more",
+        ),
+    ],
+)
+def test_a_delta_of_one_in_n_is_said_of_local_releases_too(spec: dict[str, Any], said: str) -> None:
+    found = dpmix.audit(spec, runs=200, quiet=True, program=sum_of if "audit" in spec else None)
+    text, cautions = found.to_text(), found.to_json()["cautions"]
+    assert len(cautions) == bool(said) == text.count("somebody's record verbatim")
+    assert all(said in each and each in text for each in cautions)
+
+
+def sum_of(table: Any) -> float:
+    return float(np.asarray(table, dtype=float).sum() + np.random.default_rng().laplace())

@@ -12,7 +12,7 @@ import pytest
 
 import dpmix
 from dpmix.auditing.inputs import numbers_of
-from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.errors import DataError, SpecError
 from tests.unit.cli.test_cli import outcome
 
 CLAIM: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_tables_given_must_be_neighbours() -> None:
     shorter = dpmix.audit({"audit": {"epsilon": 1.0}}, program=summing(1.0), tables=(one, one[1:]), runs=200)
     assert "a record more" in shorter.neighbours
     other[:2] = 1
-    with pytest.raises(PrivacyError, match="differ in 3 records; neighbouring tables differ in one"):
+    with pytest.raises(DataError, match="differ in 3 records; neighbouring tables differ in one"):
         dpmix.audit({"audit": {"epsilon": 1.0}}, program=summing(1.0), tables=(one, other))
     with pytest.raises(DataError, match="are equal, and no release tells equal tables apart"):
         dpmix.audit({"audit": {"epsilon": 1.0}}, program=summing(1.0), tables=(one, one))
@@ -147,6 +147,7 @@ def test_strict_fails_where_so_few_releases_could_show_nothing(
         ("audit.tables=[a.csv, gone.csv]", 3, "gone.csv cannot be read"),
         ("audit.tables=[a.csv, c.csv]", 3, "c.csv has other columns than a.csv"),
         ("audit.tables=[a.csv, same.csv]", 3, "audit.tables: the two are equal"),
+        ("audit.tables=[a.csv, three.csv]", 3, "audit.tables: the two differ in 3 records"),
         ("audit.tables=[a.csv, ./a.csv]", 2, "audit.tables: names"),
         ("data.domain=null", 2, "data.domain: missing for x"),
         ("audit.epsilon=0", 2, "audit.epsilon"),
@@ -158,6 +159,7 @@ def test_what_is_wrong_is_said(
     spec = commanded(tmp_path, "1")
     (tmp_path / "a.csv").write_text("x\n0\n")
     (tmp_path / "same.csv").write_text("x\n0\n")
+    (tmp_path / "three.csv").write_text("x\n1\n1\n1\n")
     (tmp_path / "c.csv").write_text("y\n0\n")
     got, _, said = outcome(capsys, "audit", spec, "--allow-code", "--runs", "200", "--set", change)
     assert got == code, said

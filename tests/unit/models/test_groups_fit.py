@@ -186,6 +186,10 @@ def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) 
             assert row["rhat"] < 1.05
             assert abs(row["mean"] - wanted) < 4.0 * row["sd"] + 0.05
         assert f"prediction[{group},1]" in rows and f"sigma2[{group}]" in rows
+    with pytest.raises(
+        DataError, match="is of a release of groups, ja, no: compare these by --contrast of that"
+    ):
+        dpmix.contrast([regression, regression])
     found = dpmix.contrast([regression], report=tmp_path / "c.html")
     assert found.title == "parameter" and found.margin == 0.0
     by_name = {part.name: part for part in found.differences}

@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.api.privatize import steps
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
 from dpmix.privacy.fingerprint import key_mark
 from dpmix.privacy.ledger import START, Book
 from dpmix.privacy.noise import AdditiveNoise
+from dpmix.spec import load_spec
 from dpmix.store.ledger_file import changing, lock_of, read_ledger
 
 NOISE = {"kind": "laplace", "epsilon": 0.4}
@@ -227,6 +229,7 @@ FORKS = """
 import os, random, signal, sys, time
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
+from dpmix.spec import load_spec
 from dpmix.store.ledger_file import changing
 ledger, log, children, kills = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
@@ -564,3 +567,28 @@ def test_a_ledger_that_is_held_is_waited_for_and_given_up(tmp_path: Path, monkey
     with changing(ledger) as book:
         book.set_budget("d", Budget(rho=1.0), "now")
     assert read_ledger(ledger).account("d").budget == Budget(rho=1.0)
+
+
+def test_whoever_spends_is_told_that_a_guarantee_is_not_proved(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "people.csv").write_text("x\n" + "a\nb\nc\n" * 10)
+    ledger = tmp_path / "ledger.json"
+    data = {"path": str(tmp_path / "people.csv"), "columns": ["x"], "categories": {"x": ["a", "b", "c"]}}
+    privacy = {"ledger": str(ledger), "dataset": "people", "budget": {"epsilon": 2.0, "delta": 0.01}}
+    posterior = {"kind": "posterior", "method": "hellinger", "prior": [1, 1, 1], "calibration": "theorem"}
+    theorem = {"data": data, "mechanism": posterior | {"epsilon": 0.75, "delta": 1e-4}, "privacy": privacy}
+    dpmix.privatize(theorem, tmp_path / "r.h5", new_ledger=True)
+    said = (
+        ", which is not proved; of the budget of epsilon = 2, delta = 0.01, epsilon = 1.25 remains if what is"
+    )
+    assert f"together (epsilon = 0.75, delta = 0.01)-DP{said} not proved holds" in capsys.readouterr().err
+    draws = {"kind": "dirichlet_multinomial", "epsilon": 0.25, "records": 3}
+    dpmix.synthesize({"data": data, "synthesis": draws, "privacy": privacy}, tmp_path / "s.csv")
+    assert ", which is not proved, as the guarantee of 1 release is not; of the" in capsys.readouterr().err
+    again = theorem | {"mechanism": theorem["mechanism"] | {"epsilon": 0.25}}
+    assert "as the guarantees of 2 releases are not; of the budget" in steps(load_spec(again))[-1]
+    said = said_by(PrivacyError, lambda: dpmix.privatize(theorem, overrides=["mechanism.epsilon=1.5"]))
+    assert "epsilon = 1 remains if what is not proved holds; a release under (epsilon = 1.5, delta" in said
+    assert "delta = 0.0001)-DP, which is not proved, exceeds it" in said
+    noise = {"kind": "randomized_response", "epsilon": 1.0}  # all that remains, to the digit
+    dpmix.privatize({"data": data, "mechanism": noise, "privacy": privacy}, quiet=True)
+    assert read_ledger(ledger).account("people").to_json()["composition"]["epsilon"] == pytest.approx(2.0)

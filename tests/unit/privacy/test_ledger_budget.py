@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmix.errors import PrivacyError
-from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.budget import Budget, check, covers, epsilon_at, remaining, total, zcdp
+from dpmix.privacy.accounting import Adjacency, Guarantee, Spent
+from dpmix.privacy.budget import Account, Budget, check, covers, epsilon_at, remaining, total, worst, zcdp
 from dpmix.privacy.conversions import gaussian_delta, gaussian_epsilon, response_rho
 
 
@@ -179,3 +179,64 @@ def test_a_guarantee_for_other_neighbours_cannot_be_stated_and_so_not_added() ->
     with pytest.raises(PrivacyError) as caught:
         Guarantee(1.0, 0.0, None, "local", "removal")  # type: ignore[arg-type]  # as from a file
     assert str(caught.value).startswith("adjacency is removal, and not replacement or replacement, public")
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "left"),
+    [
+        (Budget(10.0, 0.01), Guarantee(1.0, 1e-4, None), {"epsilon": 9.0, "delta": 0.0099}),
+        (Budget(0.3, 1e-6), Guarantee(0.1, 0.0, None), {"epsilon": 0.2}),
+        (Budget(3.0, 1e-6), Guarantee(0.7, 4e-7, None), {"epsilon": 2.3, "delta": 6e-7}),
+        (Budget(1.0, 1e-6), SYNTHETIC, {"epsilon": 1.0, "delta": 9e-7}),
+    ],
+)
+def test_where_a_difference_of_sums_remains_it_is_exact_and_may_be_spent(
+    budget: Budget, spent: Guarantee, left: dict[str, float]
+) -> None:
+    found = remaining(budget, [spent])
+    assert {name: found[name] for name in left} == left
+    account = Account("d", budget=budget).allow(spent).allow(Guarantee(left["epsilon"], 0.0, None))
+    assert covers(budget, account.spent)
+
+
+UNPROVED = Guarantee(1.0, 0.25, None, "global", proved=False)
+
+
+def test_sums_are_proved_where_each_of_their_guarantees_is() -> None:
+    account = Account("d", budget=Budget(8.0, 0.25)).allow(Guarantee(1.0, 0.0, None))
+    assert "proved" not in account.in_words() and account.to_json()["proved"] is True
+    account = account.allow(UNPROVED)
+    assert total(account.spent.whole).unproved == worst(account.spent).unproved == 1
+    assert account.to_json()["proved"] is False
+    spent, left = account.in_words().split("; ")
+    assert spent.endswith(
+        "(epsilon = 2, delta = 0.25)-DP, which is not proved, as the guarantee of 1 release is not"
+    )
+    assert left.endswith("delta = 0.25, epsilon = 6 remains if what is not proved holds")
+    with pytest.raises(PrivacyError) as caught:
+        account.allow(UNPROVED)
+    left, more = str(caught.value).split("; ")
+    assert left.endswith("epsilon = 6 remains if what is not proved holds")
+    assert more.startswith("a release under (epsilon = 1, delta = 0.25)-DP, which is not proved, exceeds it")
+    alone = Account("d").allow(UNPROVED)
+    assert alone.in_words().endswith("(epsilon = 1, delta = 0.25)-DP, which is not proved; no budget is set")
+    assert (
+        "guarantees of 2 releases are not"
+        in alone.allow(UNPROVED).allow(Guarantee(1.0, 0.0, None)).in_words()
+    )
+
+
+def test_of_parts_each_says_whether_its_own_is_proved() -> None:
+    spent = Spent().adding(Guarantee(1.0, 0.0, None).of_public_part(), "men")
+    account = Account("d", spent.adding(UNPROVED.of_public_part(), "women"), Budget(8.0, 0.5))
+    assert worst(account.spent).adjacency == Adjacency.PUBLIC_PARTS
+    found = account.to_json()
+    assert [found["proved"], *(part["proved"] for part in found["parts"])] == [False, True, False]
+    words = [part["words"] for part in found["parts"]]
+    assert ["proved" in each for each in words] == [False, True]
+    assert (
+        words[1].count("which is not proved;") == words[1].count("remains if what is not proved holds") == 1
+    )
+    assert (
+        "that stays in its part), which is not proved, as the guarantee of 1 release is not" in found["words"]
+    )

@@ -74,6 +74,7 @@ def test_budgets_of_any_size_leave_a_ledger_that_can_be_read(
         ({"trust": {"a": 1}}, None),
         ({"mechanism": {"kind": "laplace", "columns": 5}}, None),
         ({"mechanism": {"kind": ["x"]}}, None),
+        ({"mechanism": None}, None),
         ({}, {"spend": 1, "output": {}}),
         ({}, {"spend": 1, "output": {"file": "a"}}),
         ({}, {"spend": True, "output": None}),
@@ -116,3 +117,33 @@ def chained(entries: list[dict[str, Any]]) -> str:
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         book.entries.append(whole | {"digest": digest})
     return book.to_text()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "holds"),
+    [
+        ({"kind": "posterior", "calibration": "theorem", "proved": False, "columns": ["x"]}, False),
+        ({"kind": "posterior", "calibration": "theorem", "columns": ["x"]}, False),
+        ({"kind": "posterior", "calibration": "certified", "columns": ["x"]}, True),
+        ({"kind": "gaussian", "columns": ["x"], "proved": True}, True),
+    ],
+)
+def test_entries_of_before_say_whether_their_sum_is_proved(
+    mechanism: dict[str, Any], holds: bool, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger.json"
+    guarantee = {"epsilon": 1.0, "delta": 1e-4, "rho": None, "adjacency": "replacement", "trust": "global"}
+    spend = {"type": "spend", "mechanism": mechanism, "guarantee": guarantee, "composition": {}}
+    ledger.write_text(chained([spend | {"dpmix_version": "0.1.0"}]))
+    before = ledger.read_text()
+    (shown,) = show_ledger(ledger)["datasets"]
+    assert shown["proved"] is holds
+    lines = ledger_text(show_ledger(ledger)).split("\n")
+    assert [(", which is not proved" in line) for line in lines] == [False, False, not holds, not holds]
+    assert ledger.read_text() == before
+    set_budget(ledger, "d", Budget(epsilon=3.0, delta=0.01), quiet=True)
+    entries = json.loads(ledger.read_text())["entries"]
+    assert entries[0] == json.loads(before)["entries"][0]
+    (shown,) = show_ledger(ledger)["datasets"]
+    left = "epsilon = 2 remains" + " if what is not proved holds" * (not holds)
+    assert shown["words"].endswith(left) and shown["remaining"]["epsilon"] == 2.0

@@ -300,7 +300,10 @@ def test_what_does_not_compare_is_refused(
     write_chains(mixture, states, observed=np.zeros((1, 1)))
     code, said = refusal(tmp_path, [a, str(mixture), "--contrast"], capsys)
     assert code == 3
-    assert "is of a mixture, which has no shares to compare" in said
+    said_of = (
+        "is of a mixture without groups, and has no shares to compare; --contrast takes two fits of dirichlet"
+    )
+    assert f"{said_of}, or one of a release of groups (data.group), of a mixture, too" in said
     with pytest.raises(UsageError, match="is one of the chains files"):
         dpmix.contrast([a, b], a, force=True)
     with pytest.raises(DataError):
