@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -370,6 +371,27 @@ def test_messages_that_cannot_be_written_cost_neither_work_nor_exit_code(tmp_pat
     assert told("validate", "s.yaml", "--set", "mechanism.epsilon=-1") == 2
     assert told("show", "nowhere.h5") == 3
     assert told("privatize", "s.yaml", "-o", "other.h5", "--set", "privacy.budget.epsilon=1") == 4
+
+
+def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> None:
+    """What ctypes calls from C drops exceptions."""
+    code = (
+        "import ctypes, os, signal, time\n"
+        "from dpmix.run.exit_codes import heed_signals\n"
+        "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
+        "heed_signals()\n"
+        "ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()\n"
+        "print('back from C', flush=True)\n"
+        "try:\n    time.sleep(20)\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(number=int(number))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "back from C\ninterrupted\n", "")
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:
