@@ -155,8 +155,18 @@ def fit(
     if dry_run:
         from dpmix.api.fit import plan
 
-        steps = plan(checked, release, chain_id=chain_id, chains=chains, allow_code=allow_code)
-        return print_plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
+        step = plan(
+            checked,
+            release,
+            output,
+            resume=resume,
+            chain_id=chain_id,
+            chains=chains,
+            force=force,
+            allow_code=allow_code,
+        )
+        steps = (step,) if step.startswith("leave ") else (step, f"write {output}")
+        return print_plan(checked, ("mechanism", "model", "sampler"), *steps)
     import dpmix
 
     result = dpmix.fit(

@@ -277,6 +277,19 @@ def test_a_dry_run_checks_all_and_does_nothing(command: str, spec: Path, capsys:
     refused(capsys, 3, command, source, "-o", spec.parent / "nowhere" / "x.h5", "--dry-run", *more)
 
 
+@pytest.mark.parametrize("command", ["privatize", "fit", "summarize"])
+def test_a_folder_that_may_not_be_written_is_refused_at_once(
+    command: str, spec: Path, capsys: Any, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = spec.parent / "c.h5" if command == "summarize" else spec
+    more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
+    monkeypatch.setattr(os, "access", lambda path, mode, **options: not mode & os.W_OK)
+    for how in ((), ("--dry-run",)):
+        said = refused(capsys, 3, command, source, "-o", spec.parent / "new.h5", *more, *how)
+        assert said == f"cannot write {spec.parent / 'new.h5'}: Permission denied"
+    assert calls.made == []
+
+
 def test_missing_inputs_exit_3(spec: Path, capsys: Any, calls: Calls) -> None:
     (spec.parent / "d.csv").unlink()
     assert "d.csv: no such file" in refused(capsys, 3, "privatize", spec, "-o", spec.parent / "x.h5")
