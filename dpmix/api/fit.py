@@ -72,6 +72,10 @@ class FitResult(Tabulated):
     seconds: tuple[float, ...]
     written: bool = True
 
+    def __fspath__(self) -> str:
+        """Stand for the chains file wherever a path is asked for."""
+        return str(self.path)
+
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
         """How many chains of how many draws, and in which file."""
