@@ -80,7 +80,7 @@ def test_cells_that_coins_lean_on(theta: tuple[float, float]) -> None:
         exact = [below(*theta, high) - below(*theta, low) for low, high in itertools.pairwise(ends)]
     assert_allclose(found, np.array([float(mass) for mass in exact]), rtol=0, atol=2e-12)
     chain = InformedMixture(
-        Coins(np.zeros((1, 3)), np.ones(2), np.array([0.0, 1.0])), None, KERNEL, PitmanYor(1.0)
+        Coins(np.zeros((1, 3)), np.ones(2), np.array([0.0, 1.0])), None, KERNEL, PitmanYor(1.0, 0.0)
     )
     assert len(chain.cells(np.array([0.0, 1.0]), np.zeros(0)).pieces.cuts)
 
