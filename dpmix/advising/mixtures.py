@@ -17,8 +17,9 @@ normal given p, with mean E p (E adds cells to bins) and covariance V = sampling
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,7 @@ def _of_histogram(law: HistogramLaw, ends: Floats, shares: Floats, n: int) -> Fl
 _LEVELS = (0.5, 0.25, 0.75)
 
 BURN_IN, SWEEPS = 400, 500  # of a chain
+_PIECE = 20  # sweeps between which a chain may be stopped
 _CHAINS = ((12, 10), (60, 6))  # coins up to which there are so many chains
 _OTHERS, _TIMES = 2, 2  # chains of rows with more coins, and how much longer they are
 _PRIOR_DRAWS = 2_000
@@ -161,26 +163,34 @@ class MixtureAdvice:
     level: float = 0.95
 
     def of_rows(self, rows: Sequence[tuple[Law, int]], jobs: int, done: Callable[[int], None]) -> list[Found]:
-        """Return what is expected of each release (its law, and its number of records)."""
-        prior = self._prior_ranges()
+        """Return what is expected of each release (its law, and its number of records).
+
+        What breaks it off, such as an interruption, ends rows that are at work within a piece of theirs.
+        """
+        prior, stop = self._prior_ranges(), threading.Event()
         found: list[Found | None] = [None] * len(rows)
         if rows:
-            found[0] = self._of(*rows[0], prior)  # compiles, where nothing is kept
+            found[0] = self._of(*rows[0], prior, stop)  # compiles, where nothing is kept
             done(1)
         with ThreadPoolExecutor(max(1, jobs)) as pool:
-            tasks = {pool.submit(self._of, *row, prior): i for i, row in enumerate(rows) if i}
-            for count, task in enumerate(as_completed(tasks), start=2):
-                found[tasks[task]] = task.result()
-                done(count)
+            try:
+                tasks = {pool.submit(self._of, *row, prior, stop): i for i, row in enumerate(rows) if i}
+                for count, task in enumerate(as_completed(tasks), start=2):
+                    found[tasks[task]] = task.result()
+                    done(count)
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return [each for each in found if each is not None]
 
-    def _of(self, law: Law, n: int, prior: Floats) -> Found:
+    def _of(self, law: Law, n: int, prior: Floats, stop: threading.Event) -> Found:
         told, edges = self._told(law, n)
         tails = 0.5 * (1.0 - self.level)
         sds, bands, shrunk = [], [], []
         chains, times = _effort(len(told.leans))
         for chain in range(chains):
-            drawn = self._posterior(told, edges, chain, times * SWEEPS)
+            drawn = self._posterior(told, edges, chain, times * SWEEPS, stop)
             values = self._values(drawn)
             lower, upper = np.quantile(drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0)
             sds.append(values.std(axis=1))
@@ -199,7 +209,9 @@ class MixtureAdvice:
         told = information(law, edges, shares, n, self.population.pair)
         return coins_of(told, shares, edges, self._bank(edges), _LEAST), edges
 
-    def _posterior(self, coins: Coins, edges: Floats, chain: int, sweeps: int) -> Measures:
+    def _posterior(
+        self, coins: Coins, edges: Floats, chain: int, sweeps: int, stop: threading.Event
+    ) -> Measures:
         """Return draws of P given coins whose noise is, by pairs of chains, the opposite."""
         rng, sign = np.random.default_rng([_SEED, chain // 2]), 1.0 - 2.0 * (chain % 2)
         channel = CoinsOfCells(coins.leans, np.zeros((3, len(edges) + 1)), NoNoise())
@@ -207,7 +219,10 @@ class MixtureAdvice:
         model = InformedMixture(counts, channel, self.kernel, self.mixing, self.learned)
         running = model.make_chain(rng)
         running.keep(1, BURN_IN)
-        running.proceed(BURN_IN + sweeps)
+        for until in range(_PIECE, BURN_IN + sweeps + _PIECE, _PIECE):  # between which signals are heard
+            if stop.is_set():
+                raise CancelledError
+            running.proceed(min(until, BURN_IN + sweeps))
         return self._measures({name: values for name, (_, values) in running.take().items()})
 
     def _bank(self, edges: Floats) -> Floats:

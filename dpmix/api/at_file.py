@@ -10,7 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from dpmix.spec.summary_section import PREDICTED_FROM
 from dpmix.spec.table_source import (
     MARKS,
     Dialect,
+    InMemory,
     StandardInput,
     TableFiles,
     delimiter_of,
@@ -91,8 +92,8 @@ def dialect_of(delimiter: str | None, decimal: str | None, encoding: str | None)
     return Dialect(delimiter, decimal or ".", encoding or "utf-8")
 
 
-def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> TableFiles:
-    """Return what the name of a table to predict from stands for, written as `dialect` says.
+def table_source(at: str | os.PathLike[str] | Any, dialect: Dialect | None = None) -> TableFiles:
+    """Return what the name of a table to predict from stands for, written as `dialect` says; or that table.
 
     Raises
     ------
@@ -101,6 +102,13 @@ def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> 
     UsageError
         For a dialect of a file that is no text.
     """
+    if not isinstance(at, str | os.PathLike):
+        held = InMemory(at)
+        if not held.named:
+            raise DataError("at: columns are found by their names; give a DataFrame or a mapping of columns")
+        if dialect not in (None, Dialect()):
+            raise UsageError("delimiter, decimal, encoding: are for text, and at is none; leave them out")
+        return TableFiles((held,))
     if is_stream(os.fspath(at)):
         return TableFiles((_Stream(),), dialect or Dialect())
     path = Path(at)

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.arguments import file_of
 from dpmix.api.release_of import read_any
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of
@@ -58,7 +59,7 @@ def planned(
     release: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, force: bool = False
 ) -> dict[str, Any]:
     """Return what `card` would write, with the same arguments and errors, and write nothing."""
-    path, target = Path(release), None if output is None else Path(output)
+    path, target = file_of(release, "release"), None if output is None else Path(output)
     if target is not None:
         if not target.name.lower().endswith(_SUFFIXES):
             raise UsageError(f"-o {target}: a card is a .yaml file, or .json for Croissant; change the name")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.arguments import files_of
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
@@ -29,7 +30,7 @@ PathLike = str | os.PathLike[str]
 
 
 def contrast(
-    chain_paths: Sequence[PathLike],
+    chain_paths: PathLike | Sequence[PathLike],
     output: PathLike | None = None,
     *,
     margin: float | None = None,
@@ -45,7 +46,7 @@ def contrast(
 
     Parameters
     ----------
-    chain_paths : sequence of path
+    chain_paths : path, what `fit` returned, or sequence of them
         One chains file of `dpmix fit`, of a release of groups; or two, of one model with the same components:
         groups A and B.
     output : path, optional
@@ -83,7 +84,7 @@ def contrast(
     ConvergenceError
         After all outputs are written, when `require_convergence` is given.
     """
-    files = [os.fspath(path) for path in chain_paths]
+    files = [str(path) for path in files_of(chain_paths, "chain_paths")]
     if len(files) not in (1, 2):
         raise UsageError(
             "--contrast compares two groups of the one release behind a chains file, or two chains files, "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.arguments import file_of
 from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import show_ledger
@@ -60,7 +61,7 @@ def export(
     DataError
         When the file cannot be read.
     """
-    path, target = Path(file), Path(output)
+    path, target = file_of(file, "file"), file_of(output, "output")
     kind, name, found = _prepared(path, target, table, force)
     if str(target) == "-":
         print_csv(None, found)
@@ -76,7 +77,7 @@ def planned(
     file: PathLike, output: PathLike, *, table: str | None = None, force: bool = False
 ) -> tuple[str, Pieces]:
     """Return the name of the table that `export` would write, and the table; raises as that does."""
-    return _prepared(Path(file), Path(output), table, force)[1:]
+    return _prepared(file_of(file, "file"), file_of(output, "output"), table, force)[1:]
 
 
 def _prepared(path: Path, target: Path, table: str | None, force: bool) -> tuple[str, str, Pieces]:

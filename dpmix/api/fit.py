@@ -72,6 +72,10 @@ class FitResult(Tabulated):
     seconds: tuple[float, ...]
     written: bool = True
 
+    def __fspath__(self) -> str:
+        """Stand for the chains file wherever a path is asked for."""
+        return str(self.path)
+
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
         """How many chains of how many draws, and in which file."""
@@ -158,17 +162,12 @@ def fit(
     Interrupted
         On SIGINT or SIGTERM in the main thread, with the state saved.
     """
-    if resume and force:
-        raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
-    before = kept_kind(Path(output)) if resume else None
-    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code, before)
-    final = check_output(Path(output), force=force or resume)
-    if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
-        raise UsageError(f"{output} is the release itself; give another name for the chains")
-    folder = workspace_of(final)
-    manifest = manifest_of(job.spec, job.release, job.task)
-    if resume and final.exists() and not folder.exists():
-        spent = check_finished(final, manifest)
+    job, final = _checked(
+        spec, release, output, overrides, resume, chain_id, chains, jobs, force, quiet, allow_code
+    )
+    folder, manifest = workspace_of(final), manifest_of(job.spec, job.release, job.task)
+    spent = _finished(final, manifest, resume)
+    if spent is not None:
         return FitResult(Path(output), job.task.run.chains, job.task.run.draws, spent, written=False)
     if job.why is not None and not quiet:
         print(f"dpmix: sampler: {job.spec.sampler.kind}, for {job.why}", file=sys.stderr)
@@ -209,27 +208,44 @@ def _predict(path: Path, check: Callable[[], None]) -> Sequence[Predictive]:
 def plan(
     spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
     release: Release | str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
     *,
     overrides: Sequence[str] = (),
+    resume: bool = False,
     chain_id: int | None = None,
     chains: int | None = None,
+    force: bool = False,
     allow_code: bool = False,
 ) -> str:
-    """Say what `fit` would do, after the same checks of spec and release.
+    """Say what `fit` would do, after the same checks of spec, release and output.
 
     Raises
     ------
     SpecError, UsageError, DataError
         As `fit`.
     """
-    job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
+    going_on = ""
+    if output is None:
+        job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
+    else:
+        job, final = _checked(
+            spec, release, output, overrides, resume, chain_id, chains, None, force, False, allow_code
+        )
+        manifest = manifest_of(job.spec, job.release, job.task)
+        if _finished(final, manifest, resume) is not None:
+            return f"leave {output} as it is, which is finished"
+        folder = workspace_of(final)
+        if folder.exists():
+            with Workspace.looked_at(folder) as workspace:
+                if begun(workspace, manifest, final, resume=resume, force=force) is not None:
+                    going_on = f"go on with the interrupted run in {folder}: "
     run = job.task.run
     ids = ", ".join(str(chain) for chain in run.chains)
     why = "" if job.why is None else f"; auto takes {job.spec.sampler.kind}, for {job.why}"
     kept = f", {job.task.kept}" if job.task.kept else ""
     return (
-        f"sample {run.iterations} sweeps of {job.spec.sampler.kind} given {_counted(job.release, job.task)} "
-        f"(chains {ids}), and keep {run.draws} draws of each{kept}{why}"
+        f"{going_on}sample {run.iterations} sweeps of {job.spec.sampler.kind} given "
+        f"{_counted(job.release, job.task)} (chains {ids}), and keep {run.draws} draws of each{kept}{why}"
     )
 
 
@@ -252,6 +268,37 @@ class _Job:
     release: Release
     task: Task
     why: str | None  # auto takes this sampler
+
+
+def _checked(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    release: Release | str | os.PathLike[str] | None,
+    output: str | os.PathLike[str],
+    overrides: Sequence[str],
+    resume: bool,
+    chain_id: int | None,
+    chains: int | None,
+    jobs: int | None,
+    force: bool,
+    quiet: bool,
+    allow_code: bool,
+) -> tuple[_Job, Path]:
+    """Make all checks but those of work that is there; return the output with links resolved, too."""
+    if resume and force:
+        raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
+    before = kept_kind(Path(output)) if resume else None
+    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code, before)
+    final = check_output(Path(output), force=force or resume)
+    if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
+        raise UsageError(f"{output} is the release itself; give another name for the chains")
+    return job, final
+
+
+def _finished(final: Path, manifest: dict[str, Any], resume: bool) -> tuple[float, ...] | None:
+    """Return the seconds of a finished run that is to be gone on with; None where there is none."""
+    if resume and final.exists() and not workspace_of(final).exists():
+        return check_finished(final, manifest)
+    return None
 
 
 def _prepare(
@@ -405,13 +452,23 @@ def begin(
     DataError
         When its account is damaged.
     """
+    known = begun(workspace, manifest, final, resume=resume, force=force)
+    if known is not None:
+        return known
+    entropy = seed if seed is not None else _fresh_entropy()
+    workspace.start({**manifest, "entropy": str(entropy), "overwrite": force})
+    return entropy, force
+
+
+def begun(
+    workspace: Workspace, manifest: dict[str, Any], final: Path, *, resume: bool, force: bool
+) -> tuple[int, bool] | None:
+    """Return entropy and overwriting of the run that is gone on with, None where it starts; see `begin`."""
     found = workspace.manifest()
     if found is None or force:
         if resume and final.exists():
             raise UsageError(f"{final} is finished already; --force starts it over")
-        entropy = seed if seed is not None else _fresh_entropy()
-        workspace.start({**manifest, "entropy": str(entropy), "overwrite": force})
-        return entropy, force
+        return None
     if not resume:
         raise UsageError(
             f"{workspace.path} holds an interrupted run; go on with --resume, or start over with --force"

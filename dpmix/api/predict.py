@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.arguments import files_of
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.errors import DataError, UsageError
 from dpmix.release.columns import bounds_in_words
@@ -55,7 +56,7 @@ MOST_IN_SUMMARY = 10_000
 
 def predict(
     chains: PathLike | Sequence[PathLike],
-    at: PathLike,
+    at: PathLike | Any,
     output: PathLike | None = None,
     *,
     overrides: Sequence[str] = (),
@@ -72,9 +73,9 @@ def predict(
 
     Parameters
     ----------
-    chains : path or sequence of path
+    chains : path, what `fit` returned, or sequence of them
         Files of `dpmix fit`, of one spec.
-    at : path
+    at : path, DataFrame, table of Arrow or mapping of columns
         Table (csv, tsv, also .gz; parquet, feather or arrow) with the columns that the fit predicts from, in
         any order, and maybe others; - for CSV on standard input. A fit of groups needs the column of groups,
         too.
@@ -112,7 +113,8 @@ def predict(
     with contextlib.ExitStack() as stack:
         write: TakePiece | None = None
         if output is not None:
-            check_table_output(output, [*_paths(chains), at], force=force)
+            tables = [at] if isinstance(at, str | os.PathLike) else []
+            check_table_output(output, [*_paths(chains), *tables], force=force)
             write = csv_writer(stack.enter_context(writing(output, force=force)))
 
         def take(columns: Sequence[str], values: NDArray[np.float64]) -> None:
@@ -136,7 +138,7 @@ def predict(
 
 def predict_pieces(
     chains: PathLike | Sequence[PathLike],
-    at: PathLike,
+    at: PathLike | Any,
     take: TakePiece,
     *,
     overrides: Sequence[str] = (),
@@ -154,10 +156,11 @@ def predict_pieces(
     """
     overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
     check_overrides(overrides)
+    paths = _paths(chains)
     source = table_source(at, dialect)
-    found = read_chains([os.fspath(path) for path in _paths(chains)])
+    found = read_chains([os.fspath(path) for path in paths])
     options = load_spec(spec_of(found), overrides).summary
-    predictor = predictor_of(found, options, str(_paths(chains)[0]))
+    predictor = predictor_of(found, options, str(paths[0]))
     for text in _doubts(found, predictor):
         _tell(f"warning: {text}")
     run = _Run(predictor, take, str(source))
@@ -244,7 +247,7 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
 
 
 def _paths(chains: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    return [chains] if isinstance(chains, str | os.PathLike) else list(chains)
+    return files_of(chains, "chains")
 
 
 def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: bool) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.arguments import files_of
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
@@ -228,7 +229,7 @@ def predictive_records(
 
     Parameters
     ----------
-    chains : path or sequence of path
+    chains : path, what `fit` returned, or sequence of them
         Files of `dpmix fit`, of one spec.
     output : path, optional
         File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
@@ -260,7 +261,7 @@ def predictive_records(
     DataError
         When a file is no finished chains file, or files do not belong together.
     """
-    paths = [chains] if isinstance(chains, str | os.PathLike) else list(chains)
+    paths = files_of(chains, "chains")
     if spec is None and overrides:
         raise UsageError("overrides: there is no spec to override; give records, or a spec")
     checked = None if spec is None else load_spec(spec, overrides)

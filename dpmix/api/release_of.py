@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpmix.api.arguments import file_of
 from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import contradiction
@@ -74,7 +75,7 @@ def _found(
     """Return what `find_release` does, with the unit that the release itself states."""
     section = spec.release
     if release is not None:
-        found = release if isinstance(release, Release) else read_any(Path(release))
+        found = release if isinstance(release, Release) else read_any(file_of(release, "release"))
         _check_synthesis(spec, found)
         check_mechanism(spec, found)
         replaced = section is not None and section.path is not None

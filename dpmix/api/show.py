@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from dpmix.api.arguments import file_of
 from dpmix.api.export import tables_of
 from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
@@ -59,7 +60,7 @@ def show(file: str | os.PathLike[str]) -> Shown:
 
     Parameters
     ----------
-    file : path
+    file : path or what `fit` returned
         A release, tally, fit (also one that is not finished: the name of its output, or of its folder of
         work), summary, comparison of fits, ledger, synthetic records (.csv with the account beside it, .h5),
         spec or card.
@@ -74,7 +75,7 @@ def show(file: str | os.PathLike[str]) -> Shown:
     DataError
         When the file is not there, damaged, or none of these.
     """
-    path = Path(file)
+    path = file_of(file, "file")
     kind = kind_of(path)
     return Shown(path, kind, tuple(_sections(path, kind)))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.arguments import files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release
@@ -50,7 +51,7 @@ def summarize(
 
     Parameters
     ----------
-    chain_paths : path or sequence of path
+    chain_paths : path, what `fit` returned, or sequence of them
         Files of `dpmix fit`; several when chains were run by separate processes. Or one release file of
         kind `posterior`, which is a posterior already.
     output : path, optional
@@ -106,7 +107,7 @@ def _summarized(
             raise UsageError(
                 f"--set {key}: the chains are made; summarize takes keys of summary, such as summary.level"
             )
-    paths = [chain_paths] if isinstance(chain_paths, str | os.PathLike) else list(chain_paths)
+    paths = files_of(chain_paths, "chain_paths")
     targets = [Path(target) for target in (output, report) if target is not None]
     for target in targets:
         _check_target(target, paths, force=force)

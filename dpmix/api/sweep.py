@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
-from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
+from dpmix.errors import ConvergenceError, DataError, DpmixError, Interrupted, UsageError
 from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
@@ -84,16 +85,28 @@ class SweepResult(Tabulated):
         """Return the means over replicates, as text for a terminal."""
         return means(self.rows, self.varied)
 
-    def check(self) -> None:
-        """Raise where not every run is finished.
+    def check(self, *, convergence: bool = False) -> None:
+        """Raise where not every run is finished; with `convergence` also where chains of one are doubtful.
 
         Raises
         ------
         SweepFailed
             With the exit code that all that failed have, else 5.
+        ConvergenceError
+            Naming the first run for which `summarize` with `require_convergence` would raise it.
         """
         if any(self.codes):
             raise SweepFailed(self)
+        doubtful = [row for row in self.rows if row.get("not_converged")]
+        if convergence and doubtful:
+            many, first = f"{len(doubtful)} of {len(self.rows)}", doubtful[0]
+            raise ConvergenceError(
+                [
+                    f"{many} runs may not have converged (not_converged in the table); the first is "
+                    f"{first['run']}, with an R-hat of up to {float(first.get('rhat_max') or math.nan):.3g}"
+                ],
+                self,
+            )
 
 
 class SweepFailed(DpmixError):  # noqa: N818 - the base class says Error

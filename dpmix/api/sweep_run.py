@@ -22,7 +22,7 @@ from dpmix.api.privatize import privatize
 from dpmix.api.register import import_registered, registered_modules
 from dpmix.api.summarize import summarize
 from dpmix.errors import DataError, Interrupted
-from dpmix.run.exit_codes import explain
+from dpmix.run.exit_codes import explain, heed_signals
 from dpmix.run.progress import Watch
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading
@@ -195,7 +195,7 @@ def _is_nan(value: Any) -> bool:
 def main() -> None:
     """Do the runs that come in, one after the other, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    heed_signals()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints does not disturb the lines
 

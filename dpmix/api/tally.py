@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.arguments import files_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
@@ -55,7 +56,7 @@ class _Known(NamedTuple):
 
 
 def tally(
-    parts: Sequence[Path_],
+    parts: Path_ | Sequence[Path_],
     spec: Source | None = None,
     output: Path_ | None = None,
     *,
@@ -73,7 +74,7 @@ def tally(
 
     Parameters
     ----------
-    parts : sequence of path
+    parts : path or sequence of path
         Release files, tallies, CSV or Parquet files of released values.
     spec : dict, path or RunSpec, optional
         Needed for CSV and Parquet: its mechanism, and the column under ``release`` where there are several.
@@ -106,6 +107,7 @@ def tally(
         For parts that are no release of one number a record, that differ in mechanism or grid (the difference
         is named), without records, or with values that are missing or not finite.
     """
+    parts = files_of(parts, "parts")
     checked = None if spec is None else load_spec(spec, overrides)
     _check_call(parts, checked, counts, jobs, scheduler)
     target = None if output is None else _target(output, parts, force)
@@ -135,7 +137,7 @@ def tally_sql(spec: Source, *, width: Width | None = None, overrides: Sequence[s
 
 
 def plan(
-    parts: Sequence[Path_],
+    parts: Path_ | Sequence[Path_],
     spec: Source | None = None,
     *,
     counts: Path_ | None = None,
@@ -151,6 +153,7 @@ def plan(
     SpecError, UsageError, DataError
         As `tally`.
     """
+    parts = files_of(parts, "parts")
     checked = None if spec is None else load_spec(spec, overrides)
     _check_call(parts, checked, counts, jobs, scheduler)
     if counts is not None:

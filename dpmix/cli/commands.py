@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +45,7 @@ from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
-from dpmix.run.exit_codes import messages, run
+from dpmix.run.exit_codes import heed_signals, messages, run
 
 app = typer.Typer(
     name="dpmix",
@@ -156,8 +155,18 @@ def fit(
     if dry_run:
         from dpmix.api.fit import plan
 
-        steps = plan(checked, release, chain_id=chain_id, chains=chains, allow_code=allow_code)
-        return print_plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
+        step = plan(
+            checked,
+            release,
+            output,
+            resume=resume,
+            chain_id=chain_id,
+            chains=chains,
+            force=force,
+            allow_code=allow_code,
+        )
+        steps = (step,) if step.startswith("leave ") else (step, f"write {output}")
+        return print_plan(checked, ("mechanism", "model", "sampler"), *steps)
     import dpmix
 
     result = dpmix.fit(
@@ -564,7 +573,7 @@ def main() -> None:
     """Run the command line of this process."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # none sees a spec, nor is looked for
     gc.set_threshold(100_000)  # modules are many objects that stay, and were looked through again and again
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is half written is cleaned up
+    heed_signals()
     sys.stderr = messages(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -48,6 +48,13 @@ def sweep(
     gather: Annotated[
         bool, typer.Option("--gather", help="Run nothing; write table and figures of what is finished.")
     ] = False,
+    require_convergence: Annotated[
+        bool,
+        typer.Option(
+            "--require-convergence",
+            help="Exit with 5 if chains of any run have not converged; the table is written all the same.",
+        ),
+    ] = False,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
     ] = False,
@@ -85,6 +92,7 @@ def sweep(
     for name, is_given, elsewhere in (  # where an option would be ignored
         ("--jobs", jobs is not None, ("--emit", "--run", "--gather", "--dry-run")),
         ("--threads", threads is not None, ("--gather", "--dry-run")),
+        ("--require-convergence", require_convergence, ("--emit", "--run", "--dry-run")),
         ("--allow-code", allow_code, ("--gather",)),
         ("--json", as_json, ("--emit", "--run", "--dry-run")),
         ("--force", force, ("--run", "--gather")),
@@ -120,4 +128,4 @@ def sweep(
         put_out(found.to_text())
     for path in found.written:
         say(f"wrote {path}", quiet)
-    found.check()
+    found.check(convergence=require_convergence)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from dpmix.errors import DpmixError, Interrupted
@@ -38,6 +41,29 @@ def messages(stream: Any) -> Messages:
     Its descriptor is then taken, lest a file that is opened gets it, and what libraries say.
     """
     return stream if isinstance(stream, Messages) else Messages(stream or open(os.devnull, "w"))
+
+
+_CALLED_BACK = "_raw_object_cache_"  # what the compiler calls from C begins so; exceptions get lost there
+_LATER = 0.05  # seconds
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Take a signal as Python takes Ctrl-C, a little later where the exception would be lost."""
+    while frame is not None:
+        if frame.f_code.co_name.startswith(_CALLED_BACK):
+            again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def heed_signals() -> None:
+    """Have SIGINT and SIGTERM interrupt this process, so that what is half written is cleaned up."""
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started us holds it off
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:

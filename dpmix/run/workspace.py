@@ -71,6 +71,31 @@ class Workspace:
         finally:
             os.close(lock)
 
+    @classmethod
+    @contextlib.contextmanager
+    def looked_at(cls, path: Path) -> Iterator[Workspace]:
+        """Give a directory that is there, and change nothing in it.
+
+        Raises
+        ------
+        UsageError
+            When another process works on the same output.
+        DataError
+            When it cannot be locked.
+        """
+        try:
+            lock = os.open(path / "lock", os.O_RDONLY)
+        except FileNotFoundError:  # nobody works there
+            yield cls(path)
+            return
+        except OSError as error:
+            raise DataError(f"cannot lock {path}: {reason(error)}") from error
+        try:
+            _lock(lock, path)
+            yield cls(path)
+        finally:
+            os.close(lock)
+
     @property
     def assembled(self) -> Path:
         """Where the finished file is put together."""

@@ -103,7 +103,7 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
     UsageError
         When `path` exists and `force` is not given, is a ledger, or is - for standard output.
     DataError
-        When `path` is a directory or a device, or its directory does not exist.
+        When `path` is a directory or a device, or its directory does not exist or may not be written.
     """
     if str(path) == "-":
         raise UsageError("- is no file to write, and nothing is written to standard output; name one")
@@ -114,6 +114,8 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
         raise DataError(f"cannot write {path}: it is no ordinary file, and would be replaced")
     if not final.parent.is_dir():
         raise DataError(f"cannot write {path}: the directory {final.parent} does not exist")
+    if not os.access(final.parent, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write {path}: {os.strerror(13)}")
     if final.exists() and not force:
         raise UsageError(_exists(Path(path)))
     if not ledger and _is_ledger(final):

@@ -73,6 +73,7 @@ __all__ = [
     "fill_slopes",
     "gaussian_rule",
     "make_cells",
+    "pieces_between",
     "pieces_for",
 ]
 
@@ -432,10 +433,29 @@ def _fill_gaussian_beta(channel: GaussianNoise, kernel: Beta, theta, h, cells, r
 
 @fill_rows.register
 def _fill_none_beta(channel: NoNoise, kernel: Beta, theta, h, cells, rows):
+    if can_sum(theta[A, h], theta[B, h], cells.pieces):
+        _sum_cells(theta[A, h], theta[B, h], cells.pieces, rows[0])
+        return False
     fill_masses(kernel, theta, h, cells.edges, rows[0])
     for c in range(rows.shape[1]):
         rows[0, c] = max(rows[0, c], LEAST)
     return False
+
+
+@njit
+def _sum_cells(a, b, pieces, masses):
+    """Set the masses of cells by sums over pieces, between whose cuts the edges are."""
+    size, at = len(pieces.cuts), pieces.at
+    within = np.empty(size - 1)
+    sum_pieces(a, b, pieces, within)
+    k = 0
+    for c in range(len(masses)):
+        end = at[c] if c < len(at) else size - 1
+        total = 0.0
+        while k < end:
+            total += within[k]
+            k += 1
+        masses[c] = max(total, LEAST)
 
 
 @njit
@@ -496,6 +516,19 @@ def cut_between(places: Floats) -> Floats:
         for a, b in zip(ends[:-1], ends[1:], strict=True)
     ]
     return np.unique(np.concatenate(parts))
+
+
+def pieces_between(places: Floats) -> BetaPieces:
+    """Return pieces for the masses of cells between places of (0, 1), increasing, however near its ends.
+
+    None but the end pieces is wider than it is far from an end, near which densities are not smooth.
+    """
+    if not len(places):
+        return NO_PIECES
+    steps = 2.0 ** np.arange(64)
+    near, far = (d * steps[d * steps < _WIDEST] for d in (places[0], 1.0 - places[-1]))
+    cuts = np.unique(np.concatenate([places, near, 1.0 - far]))
+    return pieces_of(cut_between(cuts[(cuts >= places[0]) & (cuts <= places[-1])]), places)
 
 
 def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> BetaPieces:

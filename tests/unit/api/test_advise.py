@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import subprocess
 import sys
+import time
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -551,6 +553,57 @@ def test_a_command_refuses_before_anything_heavy(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert message in done.stderr
         assert done.stdout.strip() == "[]"
+
+
+SLOW = """
+import signal, sys, time
+from types import SimpleNamespace
+from dpmix.advising import mixtures
+from dpmix.models.counts_mixture.model import InformedMixture
+
+class Chain:
+    sweeps = 0
+    def keep(self, thin, skip):
+        pass
+    def proceed(self, until):
+        hear = signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGINT, signal.SIGTERM}})
+        sys.stdout.write("sweeping\\n")
+        sys.stdout.flush()
+        time.sleep(0.01 * (until - self.sweeps))  # as compiled code, by which signals wait
+        signal.pthread_sigmask(signal.SIG_SETMASK, hear)
+        self.sweeps = until
+
+mixtures.MixtureAdvice._prior_ranges = lambda self: None
+mixtures.MixtureAdvice._told = lambda *args: (SimpleNamespace(leans=[0.0], thrown=lambda noise: None), [])
+InformedMixture.make_chain = lambda *args: Chain()
+InformedMixture.__post_init__ = lambda self: None
+if {rows_at_once}:
+    first = mixtures.MixtureAdvice._of
+    def of(self, law, n, *rest):
+        return mixtures.Found({{}}, 0.0) if n == 1000 else first(self, law, n, *rest)
+    mixtures.MixtureAdvice._of = of
+asked = "--mechanism laplace --epsilon 1 --n 1e3,1e4,1e5,1e6 --jobs 2"
+sys.argv = ["dpmix", "advise", {spec!r}, *asked.split()]
+from dpmix.cli.commands import main
+main()
+"""
+"""Chains that take 9 s each: of the first row, for which the others wait, or of two rows at once."""
+
+
+@pytest.mark.parametrize(("name", "rows_at_once"), [("SIGINT", False), ("SIGTERM", True)])
+def test_one_signal_ends_it(name: str, rows_at_once: bool, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(json.dumps(SPEC))
+    code = SLOW.format(rows_at_once=rows_at_once, spec=str(spec))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline().startswith("sweeping")
+    process.send_signal(signal.Signals[name])
+    begin = time.monotonic()
+    _, err = process.communicate(timeout=240)
+    assert (process.returncode, err) == (130, "dpmix: interrupted\n")
+    assert time.monotonic() - begin < 5.0
 
 
 def test_a_notebook_has_it_as_a_table() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -276,6 +277,19 @@ def test_a_dry_run_checks_all_and_does_nothing(command: str, spec: Path, capsys:
     refused(capsys, 3, command, source, "-o", spec.parent / "nowhere" / "x.h5", "--dry-run", *more)
 
 
+@pytest.mark.parametrize("command", ["privatize", "fit", "summarize"])
+def test_a_folder_that_may_not_be_written_is_refused_at_once(
+    command: str, spec: Path, capsys: Any, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = spec.parent / "c.h5" if command == "summarize" else spec
+    more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
+    monkeypatch.setattr(os, "access", lambda path, mode, **options: not mode & os.W_OK)
+    for how in ((), ("--dry-run",)):
+        said = refused(capsys, 3, command, source, "-o", spec.parent / "new.h5", *more, *how)
+        assert said == f"cannot write {spec.parent / 'new.h5'}: Permission denied"
+    assert calls.made == []
+
+
 def test_missing_inputs_exit_3(spec: Path, capsys: Any, calls: Calls) -> None:
     (spec.parent / "d.csv").unlink()
     assert "d.csv: no such file" in refused(capsys, 3, "privatize", spec, "-o", spec.parent / "x.h5")
@@ -370,6 +384,27 @@ def test_messages_that_cannot_be_written_cost_neither_work_nor_exit_code(tmp_pat
     assert told("validate", "s.yaml", "--set", "mechanism.epsilon=-1") == 2
     assert told("show", "nowhere.h5") == 3
     assert told("privatize", "s.yaml", "-o", "other.h5", "--set", "privacy.budget.epsilon=1") == 4
+
+
+def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> None:
+    """What ctypes calls from C drops exceptions."""
+    code = (
+        "import ctypes, os, signal, time\n"
+        "from dpmix.run.exit_codes import heed_signals\n"
+        "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
+        "heed_signals()\n"
+        "ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()\n"
+        "print('back from C', flush=True)\n"
+        "try:\n    time.sleep(20)\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(number=int(number))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "back from C\ninterrupted\n", "")
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,18 @@ from numpy.testing import assert_allclose
 
 from dpmix.kernels import Beta
 from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
-from dpmix.models.counts_mixture.masses import NO_PIECES, can_sum, cells_for, fill_rows
+from dpmix.models.counts_mixture.masses import (
+    NO_PIECES,
+    can_sum,
+    cells_for,
+    fill_rows,
+    make_cells,
+    pieces_between,
+)
+from dpmix.models.counts_mixture.model import Coins, InformedMixture
+from dpmix.numerics.mixing import PitmanYor
 
 KERNEL = Beta(2.0, 0.2, 2.0, 0.2, -1.0, 3.0)  # on [-1, 2]
 SHAPES = [
@@ -53,6 +64,25 @@ def test_outputs_of_a_square_wave(theta: tuple[float, float]) -> None:
             assert abs(float(mp.mpf(float(value)) * total / (1 + (odds - 1) * near) - 1)) < 2e-12, j
     tails = cells._replace(pieces=NO_PIECES)
     assert_allclose(found, masses(tails, channel, theta, len(outputs)), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "theta", [(0.05, 3.0), (0.4, 0.7), (1.0, 1.0), (5.0, 2.0), (12.0, 0.07), (30.0, 12.0)]
+)
+def test_cells_that_coins_lean_on(theta: tuple[float, float]) -> None:
+    """Uneven cells, the end ones a millionth of the bounds; to a millionth of a millionth of the whole."""
+    places = np.array([1e-6, 1 / 24, 0.1, 0.1003, 0.5, 0.7, 0.99, 1.0 - 1e-6])
+    cells = make_cells(-1.0 + 3.0 * places, np.zeros(0), pieces=pieces_between(places))
+    assert can_sum(*theta, cells.pieces)
+    found = masses(cells, NoNoise(), theta, len(places) + 1)
+    with mp.workdps(40):
+        ends = [mp.mpf(0), *(mp.mpf(float(place)) for place in places), mp.mpf(1)]
+        exact = [below(*theta, high) - below(*theta, low) for low, high in itertools.pairwise(ends)]
+    assert_allclose(found, np.array([float(mass) for mass in exact]), rtol=0, atol=2e-12)
+    chain = InformedMixture(
+        Coins(np.zeros((1, 3)), np.ones(2), np.array([0.0, 1.0])), None, KERNEL, PitmanYor(1.0, 0.0)
+    )
+    assert len(chain.cells(np.array([0.0, 1.0]), np.zeros(0)).pieces.cuts)
 
 
 @pytest.mark.parametrize("theta", [(5.0, 2.0), (0.4, 0.7), (1.2, 40.0)])

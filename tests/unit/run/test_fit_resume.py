@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 import yaml
 
 import dpmix
+from dpmix.api.fit import plan
 from dpmix.errors import DataError, Interrupted, SpecError, UsageError
 from dpmix.run.runner import Run
 from dpmix.run.workspace import Workspace, workspace_of
 from tests.helpers.fits import assert_same, finish, release_file, small_release, small_spec, start
+from tests.unit.cli.test_cli import outcome
 
 LONG: dict[str, Any] = {"iterations": 12_000, "burn_in": 1000, "thin": 1}
 
@@ -182,6 +185,50 @@ def test_a_run_without_a_seed_goes_on_with_its_own(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("dpmix.api.fit._fresh_entropy", lambda: int(seed))
     dpmix.fit(spec, small_release(), tmp_path / "whole.h5", quiet=True)
     assert_same(output, tmp_path / "whole.h5")
+
+
+def test_a_dry_run_refuses_what_a_run_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, other = small_spec(), small_spec() | {"model": {"kind": "mixture", "concentration": 3.0}}
+    output = _interrupt(monkeypatch, tmp_path, spec)
+    work = sorted((path.name, path.stat().st_mtime_ns) for path in workspace_of(output).iterdir())
+
+    def refused(spec: Any, output: Path, **options: Any) -> str:
+        said = []
+        for verb in (plan, partial(dpmix.fit, quiet=True)):
+            with pytest.raises((UsageError, SpecError, DataError)) as error:
+                verb(spec, small_release(), output, **options)
+            said.append((type(error.value), str(error.value)))
+        assert said[0] == said[1]
+        return said[0][1]
+
+    assert "holds an interrupted run; go on with --resume" in refused(spec, output)
+    assert "model.concentration: the interrupted run in" in refused(other, output, resume=True)
+    assert "chains: the interrupted run in" in refused(spec, output, resume=True, chain_id=0)
+    assert "give one of them" in refused(spec, output, resume=True, force=True)
+    with Workspace.open(workspace_of(output)):
+        assert "another dpmix fit is writing c.h5" in refused(spec, output, resume=True)
+    whole = (workspace_of(output) / "run.json").read_text()
+    (workspace_of(output) / "run.json").write_text("{")
+    assert "damaged" in refused(spec, output, resume=True)
+    (workspace_of(output) / "run.json").write_text(whole)
+    said = plan(spec, small_release(), output, resume=True)
+    assert said.startswith(f"go on with the interrupted run in {workspace_of(output)}: sample 60 sweeps of ")
+    assert plan(spec, small_release(), output, force=True).startswith("sample 60 sweeps of ")
+    found = sorted((path.name, path.stat().st_mtime_ns) for path in workspace_of(output).iterdir())
+    assert [name for name, _ in found] == [name for name, _ in work]
+
+    dpmix.fit(spec, small_release(), output, resume=True, quiet=True)
+    assert "model.concentration: the finished" in refused(other, output, resume=True)
+    assert "chains: the finished" in refused(spec, output, resume=True, chain_id=0)
+    assert "exists already" in refused(spec, output)
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
+    asked = ["fit", tmp_path / "s.yaml", "--release", release_file(tmp_path), "-o", output, "--dry-run"]
+    code, out, _ = outcome(capsys, *asked, "--resume")
+    assert code == 0 and out.endswith(f"would leave {output} as it is, which is finished\n")
+    code, _, err = outcome(capsys, *asked, "--resume", "--chain-id", "0")
+    assert code == 2 and "chains: the finished" in err
 
 
 def test_force_that_was_given_holds_when_going_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import pytest
 import dpmix
 from dpmix.api import sweep as verbs
 from dpmix.cli import commands
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.errors import ConvergenceError, DataError, SpecError, UsageError
 from dpmix.run import exit_codes
 from dpmix.store.tree import read
 from dpmix.sweeping.pool import Outcome, Pool, Progress, show_sweep
@@ -297,12 +297,43 @@ def test_emitted_tasks_save_their_state_and_are_queued_again(
     assert (tmp_path / "notes").read_text().splitlines() == ["saved", *queued]
 
 
+def test_convergence_may_be_required(
+    spec: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(*doubts: int) -> verbs.SweepResult:
+        rows = [
+            {"run": f"run-{i}", "status": "finished", "not_converged": doubt, "rhat_max": 1.0 + 0.1 * doubt}
+            for i, doubt in enumerate(doubts)
+        ]
+        return verbs.SweepResult(tuple(rows), tmp_path, (tmp_path / "table.csv",), (), (0,) * len(rows))
+
+    command = ["sweep", str(spec), "-o", str(tmp_path / "out"), "--json"]
+    for doubts, how, wanted in (
+        ((0, 0), ["--require-convergence"], 0),
+        ((0, 2, 1), [], 0),
+        ((0, 2, 1), ["--require-convergence"], 5),
+        ((0, 2, 1), ["--require-convergence", "--gather"], 5),
+    ):
+        for verb in ("sweep", "gather"):
+            monkeypatch.setattr(verbs, verb, lambda *args, doubts=doubts, **options: made(*doubts))
+        assert exit_codes.run(commands.app, [*command, *how]) == wanted
+        out, err = capsys.readouterr()
+        assert len(json.loads(out)["rows"]) == len(doubts) and "table.csv" in err
+        said = "2 of 3 runs may not have converged (not_converged in the table); the first is run-1, with an"
+        assert (f"{said} R-hat of up to 1.2" in err) == (wanted == 5)
+    with pytest.raises(ConvergenceError) as error:
+        made(0, 2, 1).check(convergence=True)
+    assert len(error.value.result.rows) == 3
+    made(0, 2, 1).check()
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--run", "x", "--gather"], "--run and --gather: give one of them"),
         (["--run", "x"], '--run "x": no such run; --dry-run lists the 3 there are'),
         (["--run", "x", "--force"], "--force: does not go with --run"),
+        (["--run", "x", "--require-convergence"], "--require-convergence: does not go with --run"),
         (["--run", "x", "--jobs", "9"], "--jobs: does not go with --run"),
         (["--gather", "--jobs", "9"], "--jobs: does not go with --gather"),
         (["--gather", "--threads", "1"], "--threads: does not go with --gather"),
