@@ -26,18 +26,18 @@ from tests.oracles.mc import batch_means
 Floats = NDArray[np.float64]
 
 LIMIT = 4.5
-CHOICE = Choice((0.2, 0.05, 0.005), (9.0, -1.0, 2.0), 3.0)
+CHOICE = Choice((0.2, 0.05, 0.005), (9.0, -1.0, 2.0), 1.5)
 THRESHOLD = 0.05
 SHAPE, RATE = 1.5, 0.5
 DATABASES, AT_ONCE = 300_000, 50_000
 
 
 def one_part() -> Release:
-    return stated_release([-0.7, -1.4], [12], THRESHOLD, [0.1], CHOICE)
+    return stated_release([-0.7, -1.4], [12], THRESHOLD, [0.3], CHOICE)
 
 
 def two_parts() -> Release:
-    return stated_release([-0.8, -1.1, -0.5, -1.7], [6, 5], THRESHOLD, [0.15, 0.25], CHOICE)
+    return stated_release([-0.8, -1.1, -0.5, -1.7], [6, 5], THRESHOLD, [0.4, 0.5], CHOICE)
 
 
 def two_groups() -> Release:
@@ -46,7 +46,7 @@ def two_groups() -> Release:
         9,
         2,
         THRESHOLD,
-        [0.8, 1.5],
+        [2.0, 4.0],
         choice=CHOICE._replace(scores=(3.0, 6.0, -2.0)),
     )
 
@@ -155,8 +155,8 @@ def test_the_posterior_is_given_means_and_scores(name: str, sampler: str) -> Non
     model.plan = model.plan._replace(joint=sampler != "plain")
     assert model.constants["scores"] == 3
     assert worst(model, wanted(name)) < LIMIT
-    if (name, sampler) == ("one part", "joint"):  # the scores tell so much that leaving them out shows
-        assert worst(model, wanted(name, scored=False)) > 3 * LIMIT
+    if (name, sampler) == ("one part", "joint"):  # leaving them out shows
+        assert worst(model, wanted(name, scored=False)) > LIMIT
 
 
 @pytest.mark.parametrize("name", RELEASES)
