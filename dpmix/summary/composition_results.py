@@ -208,6 +208,34 @@ class Truth:
 
 
 @dataclass(frozen=True)
+class ChosenThreshold:
+    """What draws are given of the choice among several thresholds.
+
+    Parameters
+    ----------
+    told : bool
+        Whether the release tells the noisy scores that it was made by.
+    used : bool
+        Whether the draws are given these.
+    """
+
+    told: bool
+    used: bool
+
+    def in_words(self) -> str:
+        """Say what they are given."""
+        if self.used:
+            return (
+                "Given all that was released: the mean logarithms, and the scores that chose the threshold."
+            )
+        why = "are left out" if self.told else "are not told"
+        return (
+            "Given the mean logarithms alone, as if the threshold had been fixed: the scores that chose it "
+            f"{why}."
+        )
+
+
+@dataclass(frozen=True)
 class CompositionResults:
     """What is reported of compositions alone.
 
@@ -224,6 +252,8 @@ class CompositionResults:
         Comparison with `summary.truth`, where it is given.
     group : str
         The group of records that it is of; empty where there is only one.
+    chosen : ChosenThreshold or None
+        What the draws are given of the choice among several thresholds; None where there was one.
     """
 
     components: tuple[str, ...]
@@ -232,6 +262,7 @@ class CompositionResults:
     censoring: Censoring
     truth: Truth | None
     group: str = ""
+    chosen: ChosenThreshold | None = None
 
     @property
     def is_bootstrap(self) -> bool:
@@ -247,6 +278,7 @@ class CompositionResults:
             "interpretation": "confidence" if self.is_bootstrap else "posterior",
             "ellipsoid": ellipsoids,
             "censoring": self.censoring.data(self.components),
+            **({} if self.chosen is None else {"scores_used": self.chosen.used}),
             **({} if self.truth is None else {"truth": self.truth.data(self.components)}),
         }
 
@@ -288,6 +320,8 @@ class CompositionResults:
                 "have no censored entry."
             )
         shown: list[Block] = [Table("component", self.components, columns), Note(note)]
+        if self.chosen is not None:
+            shown.append(self.chosen.in_words())
         if self.truth is not None:
             shown.append(f"Against the truth of the simulation: {self.truth.in_words(level)}.")
         return ResultSection(f"composition/{self.group}", title=self.group, page=shown)
@@ -296,6 +330,9 @@ class CompositionResults:
 def composition_section(compositions: Mapping[str, CompositionResults], level: float) -> ResultSection:
     """Return what is reported of compositions, by group where there are several."""
     brief = [line for found in compositions.values() for line in found.in_brief(level)]
+    chosen = next(iter(compositions.values())).chosen
+    if chosen is not None:
+        brief = [chosen.in_words(), *brief]
     if any(found.is_bootstrap for found in compositions.values()):
         brief = [BOOTSTRAP, *brief]
     return ResultSection(

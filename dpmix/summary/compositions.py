@@ -12,7 +12,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.equal_cells import spread
-from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
+from dpmix.summary.composition_results import Censoring, ChosenThreshold, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, hellinger
 from dpmix.summary.grids import DEFAULT_POINTS
 
@@ -115,6 +115,9 @@ def _of_group(
         censoring=_censoring(chains, alpha, options.level, float(size), float(scale)),
         truth=_truth(chains, options, alpha, ellipsoids),
         group="" if group is None else parameter.groups[group],
+        chosen=None
+        if len(law.thresholds) < 2
+        else ChosenThreshold(law.choice is not None, chains.constants.get("scores", 0) > 0),
     )
     chosen = np.sort(np.argsort(-means.mean(axis=0), kind="stable")[:MOST_DENSITIES])
     return found, _densities(chains, names, alpha, chosen.tolist(), options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +11,47 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.log_moments.law import exact_width
 from dpmix.release.sanitized import Release
 
-__all__ = ["grouped_release", "log_moments_release", "stated_groups", "stated_release"]
+__all__ = ["Choice", "grouped_release", "log_moments_release", "stated_groups", "stated_release"]
 
 Floats = NDArray[np.float64]
 
 
+class Choice(NamedTuple):
+    """Thresholds, noisy scores that one was chosen by, and the epsilon of these."""
+
+    thresholds: tuple[float, ...]
+    scores: tuple[float, ...]
+    epsilon: float
+
+    def stated(self) -> dict[str, Any]:
+        """Return what the law of a release says of it."""
+        return {
+            "thresholds": list(self.thresholds),
+            "scores": list(self.scores),
+            "epsilon2": self.epsilon,
+        }
+
+    def counts(self, logs: Floats) -> Floats:
+        """Count the records, logarithms (d, .., n), that each threshold is the first to leave whole."""
+        least = logs.min(axis=0)
+        left = np.stack([(least >= np.log(a)).sum(axis=-1) for a in self.thresholds], axis=-1)
+        return np.asarray(np.diff(left, prepend=0, axis=-1), dtype=np.float64)
+
+    def noise(self, rng: np.random.Generator) -> Floats:
+        """Draw two-sided geometric noise."""
+        leave = 1.0 - np.exp(-self.epsilon / 2.0)
+        both = rng.geometric(leave, (2, len(self.thresholds)))
+        return np.asarray(both[0] - both[1], dtype=np.float64)
+
+
 def stated_release(
-    values: Sequence[float], sizes: Sequence[int], threshold: float, scales: Sequence[float]
+    values: Sequence[float],
+    sizes: Sequence[int],
+    threshold: float,
+    scales: Sequence[float],
+    choice: Choice | None = None,
 ) -> Release:
-    """Return a release of log_moments with these noisy means, one part after the other."""
+    """Return a release of log_moments with these noisy means, one part after the other, and scores."""
     d = len(values) // len(sizes)
     mechanism = {
         "kind": "log_moments",
@@ -27,6 +60,7 @@ def stated_release(
         "threshold": threshold,
         "parts": list(sizes),
         "scale": list(scales),
+        **({} if choice is None else choice.stated()),
     }
     return Release(
         values=np.array(values, dtype=np.float64)[:, None],
@@ -87,6 +121,7 @@ def stated_groups(
     threshold: float,
     scales: Sequence[float],
     epsilon: float = 1.0,
+    choice: Choice | None = None,
 ) -> Release:
     """Return a release of log_moments of groups with these noisy sizes and sums, centred."""
     d = (len(values) - groups + 1) // groups
@@ -101,6 +136,7 @@ def stated_groups(
         "kappa": scales[1] / scales[0],
         "centre": 0.5 * float(np.log(threshold)),
         "groups": {"sex": [*"ABCDE"[:groups]]},
+        **({} if choice is None else choice.stated()),
     }
     return Release(
         values=np.array(values, dtype=np.float64)[:, None],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,15 @@ from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "LogMomentsLaw", "centre_of", "centred_width", "exact_width", "paper_width"]
+__all__ = [
+    "LAW",
+    "LogMomentsLaw",
+    "ThresholdChoice",
+    "centre_of",
+    "centred_width",
+    "exact_width",
+    "paper_width",
+]
 
 # How far one record can move the sum of the logarithms of censored compositions
 
@@ -88,6 +96,18 @@ def centred_width(threshold: float, parts: int, centre: float) -> float:
 # The law of noisy mean logarithms of censored compositions (methods, section 9)
 
 
+class ThresholdChoice(NamedTuple):
+    """The choice among several thresholds: all of what is released of it.
+
+    scores, as many as thresholds: noisy numbers of records that each is the first to leave uncensored;
+    epsilon: of their two-sided geometric noise, whose parameter is exp(-epsilon/2).
+    """
+
+    thresholds: tuple[float, ...]
+    scores: tuple[float, ...]
+    epsilon: float
+
+
 class LogMomentsLaw(SumsOfGroups):
     """Means (sums, of groups) of log max(x_j, a) over the records of one or two parts, plus noise."""
 
@@ -130,6 +150,14 @@ class LogMomentsLaw(SumsOfGroups):
     def chosen(self) -> str:
         """The threshold, where there were several."""
         return f"the threshold chosen is {self.threshold:g}" if len(self.thresholds) > 1 else ""
+
+    @property
+    def choice(self) -> ThresholdChoice | None:
+        """What the release tells of the choice among several thresholds; None where it tells no scores."""
+        scores, epsilon = self.scores or (), self.epsilon2 or 0.0
+        if not scores or len(scores) != len(self.thresholds) or epsilon <= 0.0:
+            return None
+        return ThresholdChoice(self.thresholds, scores, epsilon)
 
     @property
     def entries(self) -> int:

@@ -9,7 +9,8 @@ Barrientos and Pena have it), the same for all chains: every saved draw is then 
 Any prior will do that can be drawn from. p2 draws refits of the bootstrap to the first part of the release;
 p5 goes on with a chain of data augmentation given the first part, under the prior p1, one sweep for each
 simulation. With these, and with p3 and p4, the release is that of the second part. A stated gamma prior
-takes both parts, in a distance where each counts by its share of the records.
+takes both parts, in a distance where each counts by its share of the records. Distances are of means: scores
+that the threshold was chosen by are left out, and it is taken for fixed.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ single ones to all records of a part (soma); moves alpha given the database by s
 (`dpmix.models.dirichlet.alpha`); and, with `sampler.joint`, where that pays, moves alpha and the database
 together (`dpmix.models.dirichlet.joint`).
 
+Both are given all that was released of the records: the means and, where their threshold was chosen among
+several, the scores that this was done by. The threshold follows from these, and says no more.
+
 Given the database, alpha is known to about 1/sqrt(n); given the release, to less where there is more noise:
 without joint moves it takes as many sweeps as the variances are apart, which the release tells beforehand
 (`dpmix.models.dirichlet.alpha`). With them, blocks of a fraction of the records do: all that the release
@@ -34,13 +37,16 @@ from dpmix.models.dirichlet.alpha import (
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
 from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
+    Scores,
+    count_levels,
     draw_logs,
     make_shapes,
+    scores_without,
     set_shapes,
     sweep_logs,
     sweep_offers,
 )
-from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, scores_of, used_parts
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
@@ -62,7 +68,8 @@ class Compositions(NamedTuple):
     """What is known.
 
     released (parts, d): noisy sums of log max(x, a); rate (parts,): 1 over the scale of the noise on these;
-    starts (parts + 1,): the first record of each part, and n; floor: log a; and the prior.
+    starts (parts + 1,): the first record of each part, and n; floor: log a; the prior; and the scores of
+    thresholds, of the records of all parts together.
     """
 
     released: Any
@@ -70,6 +77,7 @@ class Compositions(NamedTuple):
     starts: Any
     floor: float
     prior: AlphaPrior
+    scores: Scores
 
 
 class SweepPlan(NamedTuple):
@@ -80,14 +88,15 @@ class SweepPlan(NamedTuple):
     joint: bool
 
 
-def known_of(parts: list[CompositionPart], prior: AlphaPrior) -> Compositions:
-    """Return parts of records and prior as compiled functions take them."""
+def known_of(parts: list[CompositionPart], prior: AlphaPrior, scores: Scores) -> Compositions:
+    """Return parts of records, prior and scores as compiled functions take them."""
     return Compositions(
         np.array([part.released * part.size for part in parts]),
         np.array([1.0 / (part.scale * part.size) for part in parts]),
         np.cumsum([0, *(part.size for part in parts)]),
         math.log(parts[0].threshold),
         prior,
+        scores,
     )
 
 
@@ -127,9 +136,10 @@ class Augmented(Composition):
         offers: int | None,
         joint: bool,
     ) -> None:
-        super().__init__(release, {"joint_moves": joint})
+        scores = scores_of(release, sum(part.size for part in parts))
+        super().__init__(release, {"joint_moves": joint}, scores)
         self.parts, self.prior = parts, prior
-        self.law = known_of(parts, prior)
+        self.law = known_of(parts, prior, scores)
         sizes = np.array([part.size for part in parts])
         if offers is None:
             block = np.maximum(-(-sizes // SHARE), np.minimum(sizes, FEWEST))
@@ -164,7 +174,8 @@ class AugmentedDirichlet(ParametricChain):
         root = np.empty((d, d))
         whiten(shapes.alpha, n, model.prior, root)
         self.shapes, self.records = shapes, records
-        self.sums, self.learnt = np.zeros_like(law.released), make_learnt(shapes.alpha, root)
+        self.sums = np.zeros((len(model.parts), d + len(law.scores.noisy)))
+        self.learnt = make_learnt(shapes.alpha, root)
         self.root = root
         self.place = np.zeros(1 + len(model.parts), dtype=np.int64)  # sweeps done; next records of parts
         self._spare = make_room(n, d)
@@ -202,15 +213,15 @@ class AugmentedDirichlet(ParametricChain):
 
 
 @njit
-def _part(law, part):
-    """Return what is known of one part."""
-    return CensoredLogs(law.released[part], law.rate[part], law.floor)
+def _part(law, part, sums):
+    """Return what is known of one part, given the sums of the others."""
+    return CensoredLogs(law.released[part], law.rate[part], law.floor, scores_without(law.scores, sums, part))
 
 
 @njit
 def _update_block(law, plan, part, rng, shapes, records, sums, place, moves):
     """Update the next records of a part, around its end."""
-    known = _part(law, part)
+    known = _part(law, part, sums)
     first, last = law.starts[part], law.starts[part + 1]
     if plan.soma:
         sweep_offers(known, rng, shapes, records[:, first:last], sums[part], moves, plan.block[part])
@@ -226,12 +237,14 @@ def _update_block(law, plan, part, rng, shapes, records, sums, place, moves):
 
 @njit
 def _sum_up(law, part, records, sums):
-    """Take the sums (parts, d) of a part from scratch."""
+    """Take the sums (parts, d + M) of a part from scratch."""
+    first, last = law.starts[part], law.starts[part + 1]
     for j in range(len(records)):
         total = 0.0
-        for i in range(law.starts[part], law.starts[part + 1]):
+        for i in range(first, last):
             total += max(records[j, i], law.floor)
         sums[part, j] = total
+    count_levels(law.scores, records[:, first:last], sums[part])
 
 
 @njit

@@ -4,7 +4,7 @@ A draw takes noise from the release, such that what is left is a statistic that 
 database given the estimate from that; and is the estimate from the censored statistic of the simulated one.
 Draws are independent. Where censoring leaves that statistic out of the range of uncensored ones there is no
 estimate, and the draw is made anew. Of a release in two parts, noise is taken from each, and the means are
-pooled.
+pooled. Scores that the threshold was chosen by are left out, and it is taken for fixed.
 """
 
 from __future__ import annotations

@@ -41,14 +41,20 @@ from dpmix.models.dirichlet.joint import (
 )
 from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
+    Scores,
     Shapes,
+    count_levels,
     draw_logs,
+    first_level,
+    least_log,
+    log_scores,
     make_shapes,
+    scores_without,
     set_shapes,
     sweep_logs,
     sweep_offers,
 )
-from dpmix.models.dirichlet.model import Composition, CompositionPart, settings_of
+from dpmix.models.dirichlet.model import Composition, CompositionPart, scores_of, settings_of
 from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
 from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
@@ -69,7 +75,8 @@ class GroupedLogs(NamedTuple):
     """What is known.
 
     sums (G, d): noisy sums of log max(x, a) - centre; sizes (G - 1,): noisy sizes; rate, size_rate: 1 over
-    the scales of their noise; floor: log a; and the prior of every group's alpha.
+    the scales of their noise; floor: log a; the prior of every group's alpha; and the scores of thresholds,
+    of the records of all groups together. The sums of a group's records are (d + M,), as those of a part.
     """
 
     sums: Any
@@ -79,6 +86,7 @@ class GroupedLogs(NamedTuple):
     size_rate: float
     floor: float
     prior: AlphaPrior
+    scores: Scores
 
 
 class GroupsPlan(NamedTuple):
@@ -146,7 +154,8 @@ class GroupedCompositions(Composition):
     def __init__(
         self, release: Release, sums: GroupedSums, prior: AlphaPrior, offers: int, joint: bool
     ) -> None:
-        super().__init__(release, {"joint_moves": joint})
+        scores = scores_of(release, release.n)
+        super().__init__(release, {"joint_moves": joint}, scores)
         self.constants = {name: value for name, value in self.constants.items() if name != "n1"}
         alpha, mean, *predictive = self.parameters
         self.parameters = (
@@ -166,6 +175,7 @@ class GroupedCompositions(Composition):
             1.0 / sums.size_scale,
             math.log(self.threshold),
             prior,
+            scores,
         )
         self.plan = GroupsPlan(offers, joint, sums.most)
         if release.epsilon is not None and not release.delta:
@@ -210,7 +220,8 @@ class GroupedCompositionsChain(ParametricChain):
             whiten(alpha, part.size, model.prior, root)
             learnt.append(make_learnt(alpha, root))
         self.learnt = Learnt(*(np.stack(parts) for parts in zip(*learnt, strict=True)))
-        self.sums, self.age = np.zeros((groups, d)), np.zeros(1, dtype=np.int64)
+        self.sums = np.zeros((groups, d + len(law.scores.noisy)))
+        self.age = np.zeros(1, dtype=np.int64)
         self.slopes = make_slopes(sizes, np.log(self.alpha), _slopes(self.alpha, law), release.size_scale)
         self._spare = (make_room(model.n, d), make_room(model.n, d))
         self._offers = np.empty((d, max(model.plan.most, 1)))
@@ -280,13 +291,14 @@ def _slopes(alpha: Floats, law: GroupedLogs) -> Floats:
 
 @njit
 def _sum_up(law, starts, records, sums):
-    """Take the sums (G, d) of max(log x, floor) from scratch."""
+    """Take the sums (G, d + M) from scratch."""
     for group in range(len(sums)):
         for j in range(len(records)):
             total = 0.0
             for i in range(starts[group], starts[group + 1]):
                 total += max(records[j, i], law.floor)
             sums[group, j] = total
+        count_levels(law.scores, records[:, starts[group] : starts[group + 1]], sums[group])
 
 
 @njit
@@ -304,7 +316,8 @@ def _sweep_group(law, plan, rng, group, shapes, records, starts, sums, learnt, r
     noisy, own_sums, alpha = np.empty((1, d)), sums[group : group + 1], shapes.alpha[group]
     for j in range(d):
         noisy[0, j] = law.sums[group, j] + law.centre * size
-    known = CensoredLogs(noisy[0], law.rate, law.floor)
+    scores = scores_without(law.scores, sums, group)
+    known = CensoredLogs(noisy[0], law.rate, law.floor, scores)
     own = _shapes_of(shapes, group)
     if plan.offers > 0:
         if size > 0:
@@ -331,7 +344,7 @@ def _sweep_group(law, plan, rng, group, shapes, records, starts, sums, learnt, r
         learnt.counts[group],
     )
     if plan.joint and size > 0:
-        both = Compositions(noisy, np.full(1, law.rate), np.array([0, size]), law.floor, law.prior)
+        both = Compositions(noisy, np.full(1, law.rate), np.array([0, size]), law.floor, law.prior, scores)
         move_jointly(rng, both, learned, room, alpha, records[:, first:last], own_sums)
     set_shapes(own)
     if learning:
@@ -346,6 +359,15 @@ def _gap(law, group, size, j, value):
 
 
 @njit
+def _count(scores, columns, first, count, sign, sums):
+    """Add `sign` to the numbers of levels in sums (d + M,), for each of `count` columns from the first on."""
+    for i in range(first, first + count):
+        m = first_level(scores, least_log(columns, i))
+        if m < len(scores.noisy):
+            sums[len(columns) + m] += sign
+
+
+@njit
 def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, count):
     """Move records of one group to another; return whether they moved."""
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
@@ -356,7 +378,7 @@ def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, c
     draw_logs(rng, _shapes_of(shapes, target), offers, count)
     gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
     d, here = len(records), last - first
-    change = np.zeros((2, d))
+    change = np.zeros((2, sums.shape[1]))
     for j in range(d):
         for t in range(count):
             change[0, j] -= max(records[j, left + t], law.floor)
@@ -365,12 +387,17 @@ def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, c
         after = _gap(law, source, here - count, j, sums[source, j] + change[0, j])
         after += _gap(law, target, there + count, j, sums[target, j] + change[1, j])
         gain += law.rate * (before - after)
+    if len(law.scores.noisy) > 0:
+        _count(law.scores, records, left, count, -1.0, change[0])
+        _count(law.scores, offers, 0, count, 1.0, change[1])
+        gain += log_scores(law.scores, np.concatenate((sums, change))) - log_scores(law.scores, sums)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
         return False
     left = latent_groups.open_gap(rows, starts, source, target, count)
     for j in range(d):
         for t in range(count):
             records[j, left + t] = offers[j, t]
+    for j in range(sums.shape[1]):
         sums[source, j] += change[0, j]
         sums[target, j] += change[1, j]
     return True
@@ -380,10 +407,11 @@ def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, c
 def _follow(law, rng, alpha, new, records, small, room, maps, sums):
     """Let the records of a group follow its alpha in `room`; return the log ratio of all but the release.
 
-    maps (3, d) and sums (1, d) are set. -inf where there is no such move.
+    maps (3, d) and sums (1, d + M) are set. -inf where there is no such move.
     """
     d, n = records.shape
-    silent = Compositions(sums, np.zeros(1), np.array([0, n]), law.floor, law.prior)
+    scores = Scores(law.scores.levels, law.scores.noisy, 0.0)
+    silent = Compositions(np.zeros((1, d)), np.zeros(1), np.array([0, n]), law.floor, law.prior, scores)
     logs, cubes = np.empty(d), np.empty(d)
     unpack(rng, alpha, records, small, room)
     before = reach(silent, room, alpha, alpha, small, n, maps, sums, logs, cubes)
@@ -411,7 +439,7 @@ def _transfer_jointly(
     staying = records[:, low : low + here - count]
     own = records[:, starts[target] : starts[target + 1]]
     gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
-    new, maps, found = np.empty((2, d)), np.empty((2, 3, d)), np.zeros((2, 1, d))
+    new, maps, found = np.empty((2, d)), np.empty((2, 3, d)), np.zeros((2, 1, sums.shape[1]))
     for j in range(d):
         new[0, j], new[1, j] = math.log(shapes.alpha[source, j]), math.log(shapes.alpha[target, j])
     latent_groups.shift(slopes, source, here, here - count, new[0])
@@ -436,6 +464,11 @@ def _transfer_jointly(
         after = _gap(law, source, here - count, j, found[0, 0, j])
         after += _gap(law, target, there + count, j, found[1, 0, j])
         gain += law.rate * (before - after)
+    if len(law.scores.noisy) > 0:
+        _count(law.scores, offers, 0, count, 1.0, found[1, 0])
+        moved = sums.copy()
+        moved[source], moved[target] = found[0, 0], found[1, 0]
+        gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
         return False
     write(rooms[0], maps[0], small[source], staying)
@@ -444,8 +477,9 @@ def _transfer_jointly(
     for j in range(d):
         for t in range(count):
             records[j, left + t] = offers[j, t]
-        sums[source, j], sums[target, j] = found[0, 0, j], found[1, 0, j]
         shapes.alpha[source, j], shapes.alpha[target, j] = new[0, j], new[1, j]
+    for j in range(sums.shape[1]):
+        sums[source, j], sums[target, j] = found[0, 0, j], found[1, 0, j]
     set_shapes(_shapes_of(shapes, source))
     set_shapes(_shapes_of(shapes, target))
     return True

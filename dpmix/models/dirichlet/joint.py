@@ -2,10 +2,11 @@
 
 A Metropolis step makes them exact: by the ratio of the prior, of the density of the release and of those of
 all cube roots, and the Jacobian of the maps. The offered alpha is drawn by slice sampling from an approximate
-density: that of all but the density of the roots, with sums as they are at a fixed alpha, and from there on
-by what a few records say. The fixed alpha is learnt in burn-in alone: the approximate density is the same
-from both ends of a move. One offer costs three passes over the database, which vectorise, where a sweep of
-the records draws d gamma variates for each.
+density: that of prior and means alone, with sums as they are at a fixed alpha, and from there on by what a
+few records say (scores of thresholds are left to the step: few records say little of numbers of them). The
+fixed alpha is learnt in burn-in alone: the approximate density is the same from both ends of a move. One
+offer costs three passes over the database, which vectorise, where a sweep of the records draws d gamma
+variates for each.
 
 The smooth maps by which a latent database of compositions follows its parameters.
 
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.models.dirichlet.alpha import log_prior
-from dpmix.models.dirichlet.latent_records import standard_cube
+from dpmix.models.dirichlet.latent_records import first_level, log_scores, standard_cube
 from dpmix.numerics.factors import cholesky
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_on_slice, log_height
@@ -156,13 +157,27 @@ def _lift(maps, small, ratios, start, width, lifts):
 
 
 @njit
-def _pass(room, first, last, maps, small, floor, sums, logs, cubes):
+def _count(shares, totals, width, scores, sums):
+    """Add records, columns of shares (d, LANES) times totals (LANES,), to the numbers of their levels."""
+    d = len(shares)
+    for q in range(width):
+        least = math.inf
+        for j in range(d):
+            least = min(least, shares[j, q])
+        least *= totals[q]
+        m = first_level(scores, math.log(least) if least > 0.0 else -math.inf)
+        if m < len(scores.noisy):
+            sums[d + m] += 1.0
+
+
+@njit
+def _pass(room, first, last, maps, small, floor, scores, sums, logs, cubes):
     """Follow the records from `first` to `last` (a multiple of LANES from it) by `maps` (3, d).
 
-    Set sums (d,) to those of max(log x, floor), and add those of log w and of w^3 to logs and cubes (d,).
-    Return whether all w stay positive.
+    Set sums (d + M,) to those of max(log x, floor) and to numbers of levels, and add those of log w and of
+    w^3 to logs and cubes (d,). Return whether all w stay positive.
     """
-    d = len(sums)
+    d = len(logs)
     roots, ratios, shares = room.roots, room.ratios, room.shares
     censored = math.exp(floor)
     # as many factors as cannot leave the range of doubles
@@ -198,6 +213,8 @@ def _pass(room, first, last, maps, small, floor, sums, logs, cubes):
                 totals[q] += share[q]
         for q in range(width):
             totals[q] = 1.0 / totals[q]
+        if len(scores.noisy) > 0:
+            _count(shares, totals, width, scores, sums)
         for j in range(d):
             share, product = shares[j], wide[j]
             for q in range(width):
@@ -247,12 +264,15 @@ def write(room, maps, small, records):
 
 @njit
 def follow(law, room, maps, small, few, sums, logs, cubes):
-    """Set sums (parts, d), and those of log w and w^3 (d,), over the first `few` of each part by `_pass`."""
+    """Set sums (parts, d + M), and those of log w and w^3 (d,), over the first `few` of each part by `_pass`.
+
+    Return whether all w stay positive.
+    """
     logs[:] = 0.0
     cubes[:] = 0.0
     for part in range(len(sums)):
-        first, last = law.starts[part], law.starts[part + 1]
-        if not _pass(room, first, min(last, first + few), maps, small, law.floor, sums[part], logs, cubes):
+        first, last = law.starts[part], min(law.starts[part + 1], law.starts[part] + few)
+        if not _pass(room, first, last, maps, small, law.floor, law.scores, sums[part], logs, cubes):
             return False
     return True
 
@@ -305,12 +325,12 @@ def learn(learnt, alpha):
 
 
 @njit
-def _log_release(law, sums):
-    """Return the log density of the release given the sums (parts, d)."""
+def _log_means(law, sums):
+    """Return the log density of the means given the sums (parts, d or more)."""
     total = 0.0
     for part in range(len(sums)):
         gap = 0.0
-        for j in range(sums.shape[1]):
+        for j in range(law.released.shape[1]):
             gap += abs(law.released[part, j] - sums[part, j])
         total -= law.rate[part] * gap
     return total
@@ -357,7 +377,7 @@ def _approximate(line: _AlphaLine, at):
         times = size / min(size, FEW)
         for j in range(len(line.point)):
             sums[part, j] = line.start[part, j] + times * sums[part, j]
-    return log_prior(line.offered, law.prior) + jacobian + _log_release(law, sums)
+    return log_prior(line.offered, law.prior) + jacobian + _log_means(law, sums)
 
 
 @njit
@@ -393,15 +413,17 @@ def _slice(rng, law, learnt, room, alpha, point, start, offered, maps, sums, log
 
 @njit
 def reach(law, room, old, new, small, few, maps, sums, logs, cubes):
-    """Set the maps from alpha `old` to `new`, and sums (parts, d) over the first `few` records of each part.
+    """Set the maps from alpha `old` to `new`, and sums (parts, d + M) over the first `few` of each part.
 
-    Return the log density of `new`, in log alpha, of the release and of the roots that follow, times the
+    Return the log density of `new`, in log alpha, of means and scores and of the roots that follow, times the
     Jacobian, where `few` is all; -inf where there is no such map.
     """
     if not set_maps(old, new, small, maps) or not follow(law, room, maps, small, few, sums, logs, cubes):
         return -math.inf
     n = law.starts[-1]
-    total = log_prior(new, law.prior) + _log_release(law, sums) + root_density(new, small, logs, cubes, n)
+    total = log_prior(new, law.prior) + _log_means(law, sums) + root_density(new, small, logs, cubes, n)
+    if len(law.scores.noisy) > 0:
+        total += log_scores(law.scores, sums)
     for j in range(len(new)):
         total += math.log(new[j]) + n * math.log(maps[1, j])
     return total
@@ -409,7 +431,7 @@ def reach(law, room, old, new, small, few, maps, sums, logs, cubes):
 
 @njit
 def move_jointly(rng, law, learnt, room, alpha, records, sums):
-    """Move alpha (d,) and the records (d, n), and their sums (parts, d); return whether they moved."""
+    """Move alpha (d,) and the records (d, n), and their sums (parts, d + M); return whether they moved."""
     d, n = records.shape
     small = learnt.small
     maps, offered, point, centre = np.empty((3, d)), np.empty(d), np.empty(d), np.empty(d)
@@ -442,7 +464,7 @@ def move_jointly(rng, law, learnt, room, alpha, records, sums):
     for j in range(d):
         alpha[j] = offered[j]
     for part in range(len(sums)):
-        for j in range(d):
+        for j in range(sums.shape[1]):
             sums[part, j] = found[part, j]
     learnt.counts[ACCEPTED] += 1.0
     return True

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.section import DirichletModel
 from dpmix.models.model_protocols import Parameter, ParametricModel
 
@@ -24,6 +25,7 @@ __all__ = [
     "CompositionPart",
     "draw_shares",
     "parts_of",
+    "scores_of",
     "settings_of",
     "used_parts",
 ]
@@ -68,6 +70,17 @@ def parts_of(release: Release) -> list[CompositionPart]:
     ]
 
 
+def scores_of(release: Release, size: int) -> Scores:
+    """Return the scores that the threshold was chosen by; none where the release tells none.
+
+    They are of all records together: none, too, where the likelihood is of `size` of these alone.
+    """
+    choice = expect(release.mechanism, LogMomentsLaw).choice
+    if choice is None or size < release.n:
+        return no_scores()
+    return Scores(np.log(choice.thresholds), np.array(choice.scores, dtype=np.float64), choice.epsilon / 2.0)
+
+
 def settings_of(spec: RunSpec) -> DirichletModel:
     """Return the section `model` of a spec for compositions."""
     assert isinstance(spec.model, DirichletModel)  # the registry looks
@@ -100,12 +113,20 @@ class Composition(ParametricModel):
     ----------
     release : Release
     constants : mapping of str to number
-        What the chains file keeps beside n, the threshold and the sizes of parts.
+        What the chains file keeps beside n, the threshold and the sizes of parts; where the release tells the
+        scores that its threshold was chosen by, also `scores`, how many of them the draws are given.
+    scores : Scores, optional
+        Those that they are given.
     """
 
     kind = "dirichlet"
 
-    def __init__(self, release: Release, constants: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        release: Release,
+        constants: Mapping[str, float] | None = None,
+        scores: Scores | None = None,
+    ) -> None:
         law = expect(release.mechanism, LogMomentsLaw)
         self.components = law.components
         names = _names(law)
@@ -123,6 +144,7 @@ class Composition(ParametricModel):
             "n": release.n,
             "threshold": law.threshold,
             **{f"n{k + 1}": size for k, size in enumerate(law.parts)},
+            **({} if law.choice is None else {"scores": 0 if scores is None else len(scores.noisy)}),
             **(constants or {}),
         }
 

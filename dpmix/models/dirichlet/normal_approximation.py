@@ -6,6 +6,8 @@ take those of uncensored ones). The Laplace noise of scale b is normal given its
 exponential with mean 2 b^2 (Park and Casella 2008; Bernstein and Sheldon 2018). A sweep moves alpha given the
 variances, S0 being integrated out, by slice sampling (Neal 2003, Figure 8); draws S0 given both; and the
 variances given S0.
+
+It is given the means alone: scores that the threshold was chosen by are left out, and it is taken for fixed.
 """
 
 from __future__ import annotations

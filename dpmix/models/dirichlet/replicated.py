@@ -13,7 +13,8 @@ That is the law which the chain has, exactly, and it is far from the posterior u
 - Where some alpha_j <= 1 - b / n, the integral is infinite, and the chain drifts off.
 - Of the offers, a share of about (b / n)^((d - 1) / 2) is accepted, so that a short chain shows neither.
 
-`summarize` warns where the draws have left the release. `data_augmentation` has none of this.
+Scores that the threshold was chosen by are left out, and it is taken for fixed. `summarize` warns where the
+draws have left the release. `data_augmentation` has none of this.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.dirichlet.alpha import AlphaPrior, matched, prior_of, slice_alpha, start_alpha, whiten
 from dpmix.models.dirichlet.augmentation import REPEATS, Compositions, known_of
-from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, set_shapes
+from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, no_scores, set_shapes
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
@@ -67,7 +68,7 @@ class Replicated(Composition):
         super().__init__(release, {"pseudo_records": count})
         self.parts, self.prior = parts, prior
         held = [part._replace(size=min(part.size, count)) for part in parts]
-        self.law = known_of(held, prior)
+        self.law = known_of(held, prior, no_scores())
         self.powers = np.array([part.size / few.size for part, few in zip(parts, held, strict=True)])
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> ReplicatedChain:

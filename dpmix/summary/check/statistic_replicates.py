@@ -180,9 +180,9 @@ class ClampedMomentsReplicator(StatisticReplicator):
 class LogMomentsReplicator(StatisticReplicator):
     """Means of logarithms of censored compositions by part, and the noisy scores of candidate thresholds.
 
-    The likelihood is of the means alone, as many as there are parameters: these can nearly always be fitted.
-    The scores, by which a threshold was chosen among several, say how many records each candidate is the
-    first to leave uncensored, and are what a misfit shows in.
+    There are as many means as parameters: these can nearly always be fitted. The scores, by which a threshold
+    was chosen among several, say how many records each candidate is the first to leave uncensored, and are
+    what a misfit shows in, whether they were fitted too (`data_augmentation`, `soma`) or left out.
     """
 
     what = "noisy mean logarithms"
@@ -196,10 +196,10 @@ class LogMomentsReplicator(StatisticReplicator):
         self.law: LogMomentsLaw = expect(chains.mechanism, LogMomentsLaw)
         self.components, self.parts = self.law.components, self.law.parts
         self.thresholds = np.array(self.law.thresholds, dtype=np.float64)
-        scores, self.epsilon_of_scores = self.law.scores or (), self.law.epsilon2 or math.nan
-        told = len(scores) == self.thresholds.size and not math.isnan(self.epsilon_of_scores)
-        self.scores = np.array(scores if told else (), dtype=np.float64)
-        if told:
+        choice = self.law.choice
+        self.epsilon_of_scores = math.nan if choice is None else choice.epsilon
+        self.scores = np.array(() if choice is None else choice.scores, dtype=np.float64)
+        if choice is not None:
             self.what = "noisy mean logarithms and scores of thresholds"
             self.unit, self.per, self.blind = "of all records in a score", float(chains.n), ""
 

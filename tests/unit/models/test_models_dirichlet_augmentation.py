@@ -6,6 +6,7 @@ Means are compared within 4.5 standard errors of batch means, about 150 of them.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 
@@ -28,14 +29,20 @@ from dpmix.models.dirichlet.alpha import (
 )
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet, build
 from dpmix.models.dirichlet.joint import make_room, unpack
-from dpmix.models.dirichlet.latent_records import CensoredLogs, make_shapes, set_shapes, sweep_offers
+from dpmix.models.dirichlet.latent_records import (
+    CensoredLogs,
+    make_shapes,
+    no_scores,
+    set_shapes,
+    sweep_offers,
+)
 from dpmix.models.dirichlet.mean_logarithms import in_range
 from dpmix.models.dirichlet.model import CompositionPart, parts_of
 from dpmix.models.dirichlet.replicated import Replicated
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from tests.helpers.compositions import log_moments_release, stated_release
+from tests.helpers.compositions import Choice, log_moments_release, stated_release
 from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles.compositions import Sums, functions, two_parts
 from tests.oracles.mc import batch_means
@@ -133,10 +140,11 @@ def test_the_second_part_alone_is_fitted_under_a_prior_of_the_first() -> None:
     compare(augmented(release, law, "joint", slice(1, None)), wanted, 8000, 2)
 
 
-def joint_p_values(prior: AlphaPrior, sampler: str, restarts: int) -> dict[str, float]:
+def joint_p_values(prior: AlphaPrior, sampler: str, restarts: int, scored: bool) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, sizes, scale = np.random.default_rng(21), len(prior.shape), [5, 4], 0.3
-    release = stated_release([-1.0] * (2 * d), sizes, 0.1, [scale / size for size in sizes])
+    choice = Choice((0.2, 0.1, 0.02), (0.0, 0.0, 0.0), 3.0) if scored else None
+    release = stated_release([-1.0] * (2 * d), sizes, 0.1, [scale / size for size in sizes], choice)
 
     def draw(count: int) -> np.ndarray:
         z = rng.standard_normal((count, d)) @ prior.root.T
@@ -154,8 +162,13 @@ def joint_p_values(prior: AlphaPrior, sampler: str, restarts: int) -> dict[str, 
         for _ in range(4):
             censored = np.maximum(chain.records, math.log(0.1))
             sums = np.stack([censored[:, :5].sum(axis=1), censored[:, 5:].sum(axis=1)])
-            chain.sums[:] = sums
+            chain.sums[:, :d] = sums
             model.law.released[:] = sums + rng.laplace(0.0, scale, sums.shape)
+            if choice is not None:
+                chain.sums[:, d:] = [
+                    choice.counts(own) for own in (chain.records[:, :5], chain.records[:, 5:])
+                ]
+                model.law.scores.noisy[:] = chain.sums[:, d:].sum(axis=0) + choice.noise(rng)
             chain.sweep(2)
         found[row] = chain.shapes.alpha
         share = np.exp(chain.records[0, row % 9])
@@ -168,19 +181,18 @@ def joint_p_values(prior: AlphaPrior, sampler: str, restarts: int) -> dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("prior", "sampler"),
+    ("prior", "sampler", "scored"),
     [
-        pytest.param(prior, sampler, marks=() if (prior, sampler) in quick else pytest.mark.matrix)
-        for quick in [{("p4", "joint"), ("gamma", "soma")}]
-        for prior in PRIORS
-        for sampler in SAMPLERS
+        pytest.param(*case, marks=() if case in quick else pytest.mark.matrix)
+        for quick in [{("p4", "joint", False), ("gamma", "soma", False), ("gamma", "soma, joint", True)}]
+        for case in itertools.product(PRIORS, SAMPLERS, (False, True))
     ],
 )
-def test_joint_law_is_invariant(prior: str, sampler: str) -> None:
+def test_joint_law_is_invariant(prior: str, sampler: str, scored: bool) -> None:
     law = PRIORS[prior](3)
     if prior == "gamma":
         law = law._replace(shape=np.array([0.7, 2.0, 6.0]))  # parts of both kinds of maps
-    values = joint_p_values(law, sampler, 600)
+    values = joint_p_values(law, sampler, 600, scored)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 
@@ -283,7 +295,7 @@ def test_compositions_become_gamma_variates(alpha: list[float]) -> None:
 
 
 def test_single_offers_replace_records_as_often_as_their_law_says() -> None:
-    known = CensoredLogs(np.array([-3.0, -2.0]), 1.3, math.log(0.02))
+    known = CensoredLogs(np.array([-3.0, -2.0]), 1.3, math.log(0.02), no_scores())
     shapes, rng = make_shapes(2), np.random.default_rng(3)
     shapes.alpha[:] = [0.8, 1.5]
     set_shapes(shapes)

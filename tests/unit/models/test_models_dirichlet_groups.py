@@ -17,7 +17,7 @@ from dpmix.models.dirichlet.latent_records import Shapes, set_shapes
 from dpmix.models.latent_groups import draw_sizes, grouped_sums, next_batch
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from tests.helpers.compositions import grouped_release, stated_groups
+from tests.helpers.compositions import Choice, grouped_release, stated_groups
 from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles.compositions import Sums, functions, two_groups, two_parts
 from tests.oracles.mc import batch_means
@@ -119,12 +119,15 @@ def move_alone(chain: GroupedCompositionsChain, count: int) -> None:
         _transfer_jointly(law, chain.rng, *state, chain._spare, chain._offers, *pair)
 
 
-def joint_p_values(plan: str, restarts: int, *, alone: bool = False) -> dict[str, float]:
+def joint_p_values(
+    plan: str, restarts: int, *, alone: bool = False, scored: bool = False
+) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, groups, n, threshold = np.random.default_rng(21), 3, 3, 9, 0.1
     shape = np.array([0.7, 2.0, 6.0])  # parts of both kinds of maps
     scales = [1.5, 0.8]
-    release = stated_groups([3.0, 3.0, *[0.0] * 9], n, groups, threshold, scales)
+    choice = Choice((0.2, 0.1, 0.02), (0.0, 0.0, 0.0), 3.0) if scored else None
+    release = stated_groups([3.0, 3.0, *[0.0] * 9], n, groups, threshold, scales, choice=choice)
     model = model_of(release, plan)
     model.law = model.law._replace(prior=model.prior._replace(shape=shape))
     chain = model.make_chain(rng)
@@ -146,7 +149,11 @@ def joint_p_values(plan: str, restarts: int, *, alone: bool = False) -> dict[str
             censored = np.maximum(chain.records, math.log(threshold))
             parts = np.split(censored, chain.starts[1:-1], axis=1)
             sums = np.stack([part.sum(axis=1) for part in parts])
-            chain.sums[:] = sums
+            chain.sums[:, :d] = sums
+            if choice is not None:
+                own_records = np.split(chain.records, chain.starts[1:-1], axis=1)
+                chain.sums[:, d:] = [choice.counts(records) for records in own_records]
+                model.law.scores.noisy[:] = chain.sums[:, d:].sum(axis=0) + choice.noise(rng)
             own_sizes = np.diff(chain.starts)
             model.law.sums[:] = sums - model.law.centre * own_sizes[:, None]
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
@@ -174,10 +181,20 @@ def joint_p_values(plan: str, restarts: int, *, alone: bool = False) -> dict[str
 
 
 @pytest.mark.parametrize(
-    ("plan", "alone"), [("plain", False), ("joint", False), ("soma, joint", False), ("joint", True)]
+    ("plan", "alone", "scored"),
+    [
+        ("plain", False, False),
+        ("joint", False, False),
+        ("soma, joint", False, False),
+        ("joint", True, False),
+        pytest.param("plain", False, True, marks=pytest.mark.matrix),
+        ("joint", False, True),
+        pytest.param("soma, joint", False, True, marks=pytest.mark.matrix),
+        pytest.param("joint", True, True, marks=pytest.mark.matrix),
+    ],
 )
-def test_joint_law_is_invariant(plan: str, alone: bool) -> None:
-    values = joint_p_values(plan, 2000 if alone else 500, alone=alone)
+def test_joint_law_is_invariant(plan: str, alone: bool, scored: bool) -> None:
+    values = joint_p_values(plan, 2000 if alone else 500, alone=alone, scored=scored)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 

@@ -102,6 +102,31 @@ def test_a_summary_has_shares_densities_censoring_and_truth(tmp_path: Path) -> N
     assert 0.8 < told["record_coverage"] <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("sampler", "used"), [("data_augmentation", True), ("normal_approximation", False), ("bootstrap", False)]
+)
+def test_a_summary_says_whether_the_scores_of_thresholds_were_used(
+    sampler: str, used: bool, tmp_path: Path
+) -> None:
+    spec: dict[str, Any] = {
+        "data": {
+            "simulate": "dirichlet",
+            "alpha": [6.0, 1.5, 9.0],
+            "n": 60,
+            "seed": 1,
+            "columns": list(NAMES),
+        },
+        "mechanism": {"kind": "log_moments", "thresholds": [0.05, 0.01], "epsilon": 5.0},
+        "model": {"kind": "dirichlet"},
+        "sampler": {"kind": sampler, "iterations": 60, "burn_in": 20, "chains": 1, "seed": 1},
+    }
+    dpmix.fit(spec, dpmix.privatize(spec, quiet=True), tmp_path / "c.h5", quiet=True, jobs=1)
+    found = dpmix.summarize(tmp_path / "c.h5")
+    words = "Given all that was released" if used else "as if the threshold had been fixed: the scores"
+    assert words in str(found)
+    assert found.to_json()["composition"]["scores_used"] is used
+
+
 def remarks(
     sampler: str = "data_augmentation",
     *,
