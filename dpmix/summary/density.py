@@ -335,6 +335,8 @@ class DensityPosterior:
     beyond : mapping of str to float
         Posterior mean of the share of records beyond the public bounds, by column, where those are known and
         the kernel has mass beyond them.
+    outer : float or None
+        Posterior mean of the share of records in the first and last cells of a histogram, and beyond.
     joint : Joint or None
         Density of both columns, where there are two.
     """
@@ -345,6 +347,7 @@ class DensityPosterior:
     series: Mapping[str, Floats]
     band_draws: int
     beyond: Mapping[str, float]
+    outer: float | None = None
     joint: Joint | None = None
 
     @property
@@ -406,14 +409,14 @@ def posterior_density(
     if pairs is None or not isinstance(source, NormalInverseWishart):
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
-        return DensityPosterior(densities, only, bias, series, some.size * count, beyond)
+        return DensityPosterior(densities, only, bias, series, some.size * count, beyond, works[0].outer)
     distance, bias = joint_distance(batches, source, chains.generator(0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
         joint = joint_density(join([part for _, part in states]), source, names, axes)
     series |= pairs.series
-    return DensityPosterior(densities, distance, bias, series, some.size * count, beyond, joint)
+    return DensityPosterior(densities, distance, bias, series, some.size * count, beyond, joint=joint)
 
 
 def draw_block(
@@ -460,7 +463,14 @@ class _Work:
         self.kept = {} if chains.recorded is None else chains.recorded.quantiles_of(number)
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
-        self.mass_beyond = 0.0
+        law = chains.mechanism
+        self.inner = law.edges()[[1, -2]] if law.released == "histogram" else None
+        self.mass_beyond = self.mass_outer = 0.0
+
+    @property
+    def outer(self) -> float | None:
+        """Posterior mean of the share of records in the outermost cells of a histogram."""
+        return None if self.inner is None else self.mass_outer / self.states
 
     @property
     def beyond(self) -> float | None:
@@ -477,6 +487,8 @@ class _Work:
             self.series[name][where] = value
         if self.bounds is not None:
             self.mass_beyond += float(outside(state, family, *self.bounds).sum())
+        if self.inner is not None:
+            self.mass_outer += float(outside(state, family, *self.inner).sum())
 
     def finish(
         self, drawn: Measures, batches: list[Measures], level: float, rng: np.random.Generator

@@ -287,7 +287,9 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
     remarks += learning_remarks(shown) + line.remarks
     beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
-    quantities, said = reported(Basis(chains, options, series, beyond, lambda: parametric_shares(chains)))
+    quantities, said = reported(
+        Basis(chains, options, series, beyond, None, lambda: parametric_shares(chains))
+    )
     remarks += said
     remarks += release_remarks(distance, 0.0, chains)
     if found_compositions:

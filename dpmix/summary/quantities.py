@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["BEYOND", "Beyond", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
+__all__ = ["BEYOND", "Beyond", "OuterCells", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
 
 _TAIL = 1e-12  # of the mass of each atom, which is left out at the ends
 _FIRST_EDGES = np.array([0.0, 0.27, 0.52, 0.76, 1.0])  # of the first intervals: no symmetry hides a jump
@@ -268,11 +268,15 @@ class Beyond:
         The bounds of a mixture's columns, for its warning; empty for other models, which have their own.
     entries : bool
         Whether they are of entries of compositions, of which more is said elsewhere.
+    by_prior : bool
+        Whether how far beyond they lie is said by the prior alone, as records there count in cells at the
+        ends.
     """
 
     shares: Mapping[str, float]
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     entries: bool = False
+    by_prior: bool = False
 
     def section(self) -> ResultSection:
         """Return what is reported of it."""
@@ -296,3 +300,20 @@ class Beyond:
                 for name, share in self.shares.items()
             ],
         )
+
+
+@dataclass(frozen=True)
+class OuterCells:
+    """What a histogram leaves open: where within its first and last cells records are.
+
+    Parameters
+    ----------
+    share : float
+        Posterior mean of the share of records there, or beyond.
+    """
+
+    share: float
+
+    def section(self) -> ResultSection:
+        """Return what is reported of it; its words are those of warning and verdict."""
+        return ResultSection("outer_cells", {"share": self.share})

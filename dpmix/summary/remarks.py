@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary.dated import dates_or_figures
-from dpmix.summary.quantities import BEYOND, Beyond
+from dpmix.summary.quantities import BEYOND, Beyond, OuterCells
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -93,6 +93,11 @@ def convergence_remarks(
     return [Remark(text, convergence=True) for text in texts]
 
 
+WITHIN = "model.kernel: beta stays within the bounds"
+MOST_BEYOND = 0.1
+"""Share of records beyond the bounds above which what the prior says of them is most of the results."""
+OUTER, MOST_OUTER = 0.2, 0.5
+"""Shares of records in the outermost cells of a histogram that are told, and above which little is known."""
 _BASE = "give a model.base on the scale of the data, or leave it out for one that follows the bounds"
 
 
@@ -171,19 +176,44 @@ def beyond_remarks(beyond: Beyond, chains: ChainSet) -> list[Remark]:
             continue
         text = f"Under the fit {percent(share)} of records lie beyond the public bounds {_pair(bounds[name])}"
         text += _of(name)
-        if chains.mechanism.additive:
+        if beyond.by_prior:
+            text += (
+                ": records there count as cut to the bounds, in the cells at the ends, and how far beyond "
+                "they lie is said by the prior alone"
+            )
+        elif chains.mechanism.protects:
             text += (
                 ": values were cut to the bounds before noise was added, which a normal kernel does not "
                 "know of, so that mean, sd and tails count values that no record has"
             )
-            text += "." if name else "; model.kernel: beta stays within the bounds."
-        else:
-            text += (
-                ": records there count as cut to the bounds, in the cells at the ends, and how far beyond "
-                "they lie is said by the prior alone."
-            )
+        text += "." if name else f"; {WITHIN}."
         texts.append(text)
     return [Remark(text, convergence=False) for text in texts]
+
+
+def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[str], list[str]]:
+    """Say where results are the prior's, as records are beyond the bounds or next to them: grave, and not.
+
+    Parameters
+    ----------
+    beyond, outer
+        None where they are not known.
+    """
+    grave: list[str] = []
+    doubts: list[str] = []
+    if beyond is not None and beyond.by_prior:
+        name, share = max(beyond.shares.items(), key=lambda each: each[1])
+        if share > BEYOND:
+            (grave if share > MOST_BEYOND else doubts).append(
+                f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
+                f"mean, sd and quantiles are the prior's{'' if name else f'; {WITHIN}'}."
+            )
+    if outer is not None and outer.share > OUTER:
+        (grave if outer.share > MOST_OUTER else doubts).append(
+            f"Under the fit {percent(outer.share)} of records are in the first and last cells of the "
+            "histogram: where there is said by the prior alone; a release of finer cells would tell."
+        )
+    return grave, doubts
 
 
 def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:

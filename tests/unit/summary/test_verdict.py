@@ -9,6 +9,7 @@ import pytest
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
+from dpmix.summary.quantities import Beyond, OuterCells
 
 
 def scalar(
@@ -86,6 +87,31 @@ def test_the_release_check(p: float | None, expected: str) -> None:
 )
 def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
     assert answer(log_likelihood=scalar(None, rhat)) == expected
+
+
+@pytest.mark.parametrize(
+    ("beyond", "outer", "expected"),
+    [
+        (0.009, 0.19, USABLE),
+        (0.02, 0.1, WITH_CARE),
+        (0.0, 0.3, WITH_CARE),
+        (0.2, 0.1, NOT_YET),
+        (0.0, 0.6, NOT_YET),
+    ],
+)
+def test_records_that_only_the_prior_places(beyond: float, outer: float, expected: str) -> None:
+    """Beyond the bounds of cells, or in the outermost of them; noise that is added says where records are."""
+    well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
+    known, cells = Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True), OuterCells(outer)
+    found = verdict_of(well, check, known, cells)
+    assert found.answer == expected
+    if beyond > 0.01:
+        assert found.reasons[0] == (
+            f"Under the fit {100 * beyond:.0f}% of records lie beyond the public bounds, where mean, sd and "
+            "quantiles are the prior's; model.kernel: beta stays within the bounds."
+        )
+    additive = Beyond({"": beyond}, {"": (0.0, 1.0)})
+    assert verdict_of(well, check, additive).answer == USABLE
 
 
 def test_what_is_not_known_asks_for_care() -> None:
