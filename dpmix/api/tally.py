@@ -33,6 +33,7 @@ from dpmix.release.tally_parts import (
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.days import Day
+from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
@@ -237,9 +238,10 @@ def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
             what = "SPEC: missing" if spec is None else "mechanism: missing in SPEC"
             raise UsageError(f"{what}; {path} does not say how its values were released")
         about, column = _stated(spec)
-        name_of = column_of(path, kind, column)
+        dialect = Dialect() if spec.release is None else spec.release.dialect
+        name_of = column_of(path, kind, column, dialect)
         about = replace(about, columns=(name_of,), dates=(name_of,) if about.dates else ())
-        part = TallyPart(os.path.abspath(path), kind, name_of, dates=_written_as_dates(about))
+        part = TallyPart(os.path.abspath(path), kind, name_of, _written_as_dates(about), dialect)
         found.append(_Known(name, about, part))
     return found
 

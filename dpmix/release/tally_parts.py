@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.errors import DataError, DpmixError, UsageError
 from dpmix.release.cells import count_outputs, tally
+from dpmix.spec.table_source import Dialect
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason
 from dpmix.store.frames import DAY_US, days_of
@@ -79,13 +80,15 @@ class TallyGrid(NamedTuple):
 class TallyPart(NamedTuple):
     """A file of released values.
 
-    Its path, its format, which column (place in HDF5, name elsewhere), and whether that is written as dates.
+    Its path, its format, which column (place in HDF5, name elsewhere), whether that is written as dates, and
+    how its text is written.
     """
 
     path: str
     format: str
     column: int | str
     dates: bool = False
+    dialect: Dialect = Dialect()
 
 
 class Piece(NamedTuple):
@@ -117,8 +120,8 @@ def format_of(path: Path) -> str:
     )
 
 
-def column_of(path: Path, kind: str, wanted: str | None) -> str:
-    """Return the column of a CSV or Parquet file that is counted.
+def column_of(path: Path, kind: str, wanted: str | None, dialect: Dialect) -> str:
+    """Return the column of a CSV or Parquet file that is counted, its text written as `dialect` says.
 
     Raises
     ------
@@ -128,7 +131,7 @@ def column_of(path: Path, kind: str, wanted: str | None) -> str:
         When there is no such column, or none is named of several.
     """
     with _reading(path):
-        names = _names(path, kind)
+        names = _names(path, kind, dialect)
     if wanted is None:
         if len(names) != 1:
             raise DataError(f"{path} has the columns {', '.join(names)}; name one in SPEC: release.column")
@@ -230,8 +233,9 @@ def _batches_of_csv(part: TallyPart, path: Path) -> Iterator[Floats]:
         column_types={part.column: arrow.timestamp("us") if part.dates else arrow.float64()},
         null_values=_EMPTY,
         strings_can_be_null=True,
+        decimal_point=part.dialect.decimal,
     )
-    read, parse = csv.ReadOptions(block_size=_BYTES), csv.ParseOptions(ignore_empty_lines=False)
+    read, parse = _options(path, part.dialect, block_size=_BYTES)
     missing = 0  # values after which none came
     with csv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert) as text:
         for batch in text:
@@ -241,16 +245,26 @@ def _batches_of_csv(part: TallyPart, path: Path) -> Iterator[Floats]:
                 raise problem
             missing += column.null_count
             yield _numbers(column.slice(0, there), part)
-    if missing and (len(_names(path, "csv")) == 1 or missing != _empty_at_end(path)):
+    if missing and (
+        len(_names(path, "csv", part.dialect)) == 1 or missing != _empty_at_end(path, part.dialect)
+    ):
         raise problem
 
 
-def _empty_at_end(path: Path) -> int:
+def _options(path: Path, dialect: Dialect, **read: Any) -> tuple[Any, Any]:
+    """Return how pyarrow reads and parses text."""
+    csv = _arrow("csv")
+    parse = csv.ParseOptions(delimiter=dialect.delimiter_of(path.name), ignore_empty_lines=False)
+    return csv.ReadOptions(encoding=dialect.encoding, **read), parse
+
+
+def _empty_at_end(path: Path, dialect: Dialect) -> int:
     """Return the number of empty lines that a file of text ends in."""
     count = 0
-    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as text:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding=dialect.codec) as text:
         for line in text:
-            count = 0 if line.strip(b"\r\n") else count + 1
+            count = 0 if line.strip("\r\n") else count + 1
     return count
 
 
@@ -284,10 +298,11 @@ def _numbers(column: Any, part: TallyPart) -> Floats:
     return np.asarray(column.cast(arrow.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _names(path: Path, kind: str) -> list[str]:
+def _names(path: Path, kind: str, dialect: Dialect) -> list[str]:
     if kind == "parquet":
         return list(_arrow("parquet").ParquetFile(path).schema_arrow.names)
-    with _arrow("csv").open_csv(path) as text:
+    read, parse = _options(path, dialect)
+    with _arrow("csv").open_csv(path, read_options=read, parse_options=parse) as text:
         return list(text.schema.names)
 
 

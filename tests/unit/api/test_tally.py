@@ -190,6 +190,23 @@ def test_the_query_has_no_floor_and_literals_that_are_read_back(values: np.ndarr
         tally_sql({"mechanism": SPEC["mechanism"]})
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_text_is_written_as_the_spec_says(tmp_path: Path, encoding: str, suffix: str) -> None:
+    values = edges_and_around(LAPLACE)[:50]
+    text = "id;größe\n" + "".join(
+        f"{i};{value!r}\n".replace(".", ",") for i, value in enumerate(values.tolist())
+    )
+    path = tmp_path / f"z{suffix}"
+    path.write_bytes((gzip.compress if suffix.endswith("gz") else bytes)((text + "\n").encode(encoding)))
+    release = {"path": str(path), "column": "größe", "decimal": ",", "encoding": encoding}
+    found = dpmix.tally([path], {**SPEC, "release": release}, quiet=True)
+    assert found.tally is not None and found.n == 50
+    assert found.tally.counts.tolist() == by_hand(values, found.tally.edges)
+    with pytest.raises(DataError, match="size|größe|cannot be read"):
+        dpmix.tally([path], {**SPEC, "release": {"column": "größe"}}, quiet=True)
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
