@@ -86,7 +86,7 @@ def summarize_chains(
     remarks += learning_remarks(shown) + floor_remarks(series, prior.series, columns, options.level)
     law = chains.mechanism
     beyond = Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive)
-    outer = None if posterior.outer is None else OuterCells(posterior.outer)
+    outer = None if posterior.outer is None else OuterCells({"": posterior.outer})
     quantities, said = reported(
         Basis(
             chains,

@@ -308,12 +308,13 @@ class OuterCells:
 
     Parameters
     ----------
-    share : float
-        Posterior mean of the share of records there, or beyond.
+    shares : mapping of str to float
+        Posterior mean of the share of records there, or beyond, by group; under "" where there is only one.
     """
 
-    share: float
+    shares: Mapping[str, float]
 
     def section(self) -> ResultSection:
-        """Return what is reported of it; its words are those of warning and verdict."""
-        return ResultSection("outer_cells", {"share": self.share})
+        """Return what is reported of it; its words are those of the verdict."""
+        table = Table("group", list(self.shares), [TableColumn("share", list(self.shares.values()))])
+        return ResultSection("outer_cells", Each(by_name(self.shares), table))

@@ -208,11 +208,14 @@ def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[st
                 f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
                 f"mean, sd and quantiles are the prior's{'' if name else f'; {WITHIN}'}."
             )
-    if outer is not None and outer.share > OUTER:
-        (grave if outer.share > MOST_OUTER else doubts).append(
-            f"Under the fit {percent(outer.share)} of records are in the first and last cells of the "
-            "histogram: where there is said by the prior alone; a release of finer cells would tell."
-        )
+    if outer is not None:
+        group, share = max(outer.shares.items(), key=lambda each: each[1])
+        if share > OUTER:
+            where = f" of {group}" if group else ""
+            (grave if share > MOST_OUTER else doubts).append(
+                f"Under the fit {percent(share)} of records{where} are in the first and last cells of the "
+                "histogram: where there is said by the prior alone; a release of finer cells would tell."
+            )
     return grave, doubts
 
 

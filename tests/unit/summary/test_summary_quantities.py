@@ -323,6 +323,23 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
         write_chains(tmp_path / "w.h5", [states], spec=spec, attrs={"mechanism": wavelet})
     )
     assert any("count as cut to the bounds" in text for text in summary.warnings)
+    assert "lie beyond the public bounds, where mean" in summary.verdict.reasons[0]
+    histogram = json.dumps(
+        {
+            "kind": "perturbed_histogram",
+            "bins": 4,
+            "noise": "laplace",
+            "scale": [2.0],
+            "domain": [[-10.0, 10.0]],
+        }
+    )
+    path = write_chains(tmp_path / "h.h5", [states], spec=spec, attrs={"mechanism": histogram})
+    outer = 0.25 * (stats.norm.sf(-2.0) + stats.norm.cdf(-7.0)) + 0.05 * 2.0 * prior.sf(5.0)
+    outer += 0.7 * 2.0 * stats.norm.sf(5.0)
+    found = dpmix.summarize(path, tmp_path / "sh.h5").to_json()
+    assert found["outer_cells"] == pytest.approx(outer, rel=1e-9)
+    with xarray.open_datatree(tmp_path / "sh.h5", engine="h5netcdf") as tree:
+        assert float(tree["outer_cells"]["share"][0]) == pytest.approx(outer, rel=1e-9)
 
 
 # ---- what fit keeps

@@ -102,7 +102,10 @@ def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
 def test_records_that_only_the_prior_places(beyond: float, outer: float, expected: str) -> None:
     """Beyond the bounds of cells, or in the outermost of them; noise that is added says where records are."""
     well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
-    known, cells = Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True), OuterCells(outer)
+    known, cells = (
+        Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True),
+        OuterCells({"women": 0.1, "men": outer}),
+    )
     found = verdict_of(well, check, known, cells)
     assert found.answer == expected
     if beyond > 0.01:
