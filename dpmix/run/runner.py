@@ -40,6 +40,7 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._raises = False
+        self.signal = 0
 
     @property
     def asked(self) -> bool:
@@ -87,6 +88,7 @@ class Stop:
                 raise KeyboardInterrupt
             os.write(2, b"dpmix: stopped at once; go on from the last saved state with --resume\n")
             os._exit(128 + number)
+        self.signal = number
         self.ask()
         if self._raises:
             raise KeyboardInterrupt
@@ -94,7 +96,10 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Give a `Stop` that SIGINT and SIGTERM ask, in the main thread; elsewhere signals are left alone."""
+    """Give a `Stop` that SIGINT and SIGTERM ask, in the main thread; elsewhere signals are left be.
+
+    A program that left SIGTERM to end it is ended by it all the same, once what runs in the block has stopped.
+    """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -105,6 +110,8 @@ def stop_on_signals() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        if stop.signal == signal.SIGTERM and before[signal.SIGTERM] == signal.SIG_DFL:
+            signal.raise_signal(signal.SIGTERM)
 
 
 # Running chains: seeds, threads, chunks of sweeps, checkpoints, interruption
