@@ -40,7 +40,6 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._raises = False
-        self.signal = 0
 
     @property
     def asked(self) -> bool:
@@ -88,7 +87,6 @@ class Stop:
                 raise KeyboardInterrupt
             os.write(2, b"dpmix: stopped at once; go on from the last saved state with --resume\n")
             os._exit(128 + number)
-        self.signal = number
         self.ask()
         if self._raises:
             raise KeyboardInterrupt
@@ -96,10 +94,7 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Give a `Stop` that SIGINT and SIGTERM ask, in the main thread; elsewhere signals are left be.
-
-    A program that left SIGTERM to end it is ended by it all the same, once what runs in the block has stopped.
-    """
+    """Give a `Stop` that SIGINT and SIGTERM ask, in the main thread; elsewhere signals are left alone."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -110,8 +105,6 @@ def stop_on_signals() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        if stop.signal == signal.SIGTERM and before[signal.SIGTERM] == signal.SIG_DFL:
-            signal.raise_signal(signal.SIGTERM)
 
 
 # Running chains: seeds, threads, chunks of sweeps, checkpoints, interruption
