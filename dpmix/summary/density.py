@@ -30,6 +30,7 @@ _HELLINGER_SAMPLE = 20_000
 _NEAR = 1e4
 _SAMPLE = 4_000
 _STATES = 1_000
+_FEW = 40  # draws that tell which cell of a histogram has most
 _OFF = 0.02  # by which the trapezoid's mass of the posterior may be off 1
 
 
@@ -335,8 +336,9 @@ class DensityPosterior:
     beyond : mapping of str to float
         Posterior mean of the share of records beyond the public bounds, by column, where those are known and
         the kernel has mass beyond them.
-    outer : float or None
-        Posterior mean of the share of records in the first and last cells of a histogram, and beyond.
+    cells : pair of float or None
+        Of a histogram: posterior means of the shares of records in the first and last cells, or beyond, and
+        in the cell that has most (from a few draws).
     joint : Joint or None
         Density of both columns, where there are two.
     """
@@ -347,7 +349,7 @@ class DensityPosterior:
     series: Mapping[str, Floats]
     band_draws: int
     beyond: Mapping[str, float]
-    outer: float | None = None
+    cells: tuple[float, float] | None = None
     joint: Joint | None = None
 
     @property
@@ -409,7 +411,7 @@ def posterior_density(
     if pairs is None or not isinstance(source, NormalInverseWishart):
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
-        return DensityPosterior(densities, only, bias, series, some.size * count, beyond, works[0].outer)
+        return DensityPosterior(densities, only, bias, series, some.size * count, beyond, works[0].cells)
     distance, bias = joint_distance(batches, source, chains.generator(0, -1))
     joint = None
     if len(columns) == 2:
@@ -464,13 +466,13 @@ class _Work:
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         law = chains.mechanism
-        self.inner = law.edges()[[1, -2]] if law.released == "histogram" else None
-        self.mass_beyond = self.mass_outer = 0.0
+        self.edges = law.edges()[1:-1] if law.released == "histogram" else np.empty(0)
+        self.mass_beyond = self.mass_outer = self.fullest = 0.0
 
     @property
-    def outer(self) -> float | None:
-        """Posterior mean of the share of records in the outermost cells of a histogram."""
-        return None if self.inner is None else self.mass_outer / self.states
+    def cells(self) -> tuple[float, float] | None:
+        """Of a histogram, shares of records in the outermost cells, and in the one that has most."""
+        return (self.mass_outer / self.states, self.fullest) if self.edges.size else None
 
     @property
     def beyond(self) -> float | None:
@@ -487,14 +489,18 @@ class _Work:
             self.series[name][where] = value
         if self.bounds is not None:
             self.mass_beyond += float(outside(state, family, *self.bounds).sum())
-        if self.inner is not None:
-            self.mass_outer += float(outside(state, family, *self.inner).sum())
+        if self.edges.size:
+            self.mass_outer += float(outside(state, family, *self.edges[[0, -1]]).sum())
 
     def finish(
         self, drawn: Measures, batches: list[Measures], level: float, rng: np.random.Generator
     ) -> tuple[Density, float]:
         """Return the density with its bands, and the bias of its squared distance from the prior."""
         family = self.column.family
+        if self.edges.size:
+            few = drawn.take(spread(drawn.counts.size, _FEW))
+            below = [cdf(few, family, np.full(few.counts.size, edge)).mean() for edge in self.edges]
+            self.fullest = float(np.diff([0.0, *below, 1.0]).max())
         lower, upper = bands(drawn, self.grid, level, family)
         distance, bias = distance_from_prior(batches, family, rng)
         prior, mean = family.predictive(self.grid), self.total / self.states

@@ -11,11 +11,11 @@ from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check
-from dpmix.summary.remarks import LEARNT, RHAT, ends_doubt, is_headline
+from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, is_headline
 
 if TYPE_CHECKING:
     from dpmix.summary.diagnostics import Scalar
-    from dpmix.summary.quantities import Beyond, OuterCells
+    from dpmix.summary.quantities import Beyond, CellShares
     from dpmix.summary.subject import Subject
 
 __all__ = [
@@ -57,7 +57,7 @@ def verdict_of(
     parameters: Mapping[str, Scalar],
     check: Check,
     beyond: Beyond | None = None,
-    outer: OuterCells | None = None,
+    cells: CellShares | None = None,
 ) -> Verdict:
     """Return whether results can be used.
 
@@ -65,7 +65,8 @@ def verdict_of(
     predictions, shares) is 0.5 or more, the release check passes and R-hat is below 1.01; "not yet" where the
     contraction of mean or median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth
     of the records beyond the bounds where the prior alone says how far, or more than half in the outermost
-    cells of a histogram; else "with care", and so where one of the first three is not known.
+    cells of a histogram, or nine tenths in one; else "with care", and so where one of the first three is not
+    known.
 
     Parameters
     ----------
@@ -75,11 +76,11 @@ def verdict_of(
         Its p-value is that of all entries together.
     beyond : Beyond, optional
         Shares beyond the bounds.
-    outer : OuterCells, optional
-        The share in the outermost cells of a histogram.
+    cells : CellShares, optional
+        Of a histogram.
     """
     fine: list[str] = []
-    grave, doubts = ends_doubt(beyond, outer)
+    grave, doubts = cells_doubt(beyond, cells)
     for severe, mild, good in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
         grave += severe
         doubts += mild

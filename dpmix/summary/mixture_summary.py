@@ -17,7 +17,7 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.grids import choose_grids, public_bounds
 from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
-from dpmix.summary.quantities import Beyond, OuterCells
+from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.row_labels import shown_name
@@ -86,14 +86,16 @@ def summarize_chains(
     remarks += learning_remarks(shown) + floor_remarks(series, prior.series, columns, options.level)
     law = chains.mechanism
     beyond = Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive)
-    outer = None if posterior.outer is None else OuterCells({"": posterior.outer})
+    cells = None
+    if posterior.cells is not None:
+        cells = CellShares(*({"": share} for share in posterior.cells))
     quantities, said = reported(
         Basis(
             chains,
             options,
             series,
             beyond,
-            outer,
+            cells,
             lambda: mixture_shares(chains, source, grids, series, prior.series),
         )
     )

@@ -21,7 +21,7 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
-from dpmix.summary.quantities import BEYOND, Beyond, OuterCells
+from dpmix.summary.quantities import BEYOND, Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
@@ -288,7 +288,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     remarks += learning_remarks(shown) + line.remarks
     beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
     quantities, said = reported(
-        Basis(chains, options, series, beyond, _outer(chains), lambda: parametric_shares(chains))
+        Basis(chains, options, series, beyond, _cells(chains), lambda: parametric_shares(chains))
     )
     remarks += said
     remarks += release_remarks(distance, 0.0, chains)
@@ -331,13 +331,14 @@ def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
     }
 
 
-def _outer(chains: NamedChains) -> OuterCells | None:
-    """Return the shares of records in the outermost bins, of mixtures of groups."""
+def _cells(chains: NamedChains) -> CellShares | None:
+    """Return the shares of records in few bins of a histogram, of mixtures of groups."""
     bins = next((each for each in chains.parameters if each.name == "bin_probability"), None)
     if bins is None or chains.attrs.get("model") != "mixture":
         return None
     mean = chains.read(bins).mean(axis=(0, 1))
-    return OuterCells(dict(zip(bins.groups, (mean[:, 0] + mean[:, -1]).tolist(), strict=True)))
+    outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
+    return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["BEYOND", "Beyond", "OuterCells", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
+__all__ = ["BEYOND", "Beyond", "CellShares", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
 
 _TAIL = 1e-12  # of the mass of each atom, which is left out at the ends
 _FIRST_EDGES = np.array([0.0, 0.27, 0.52, 0.76, 1.0])  # of the first intervals: no symmetry hides a jump
@@ -303,18 +303,21 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class OuterCells:
-    """What a histogram leaves open: where within its first and last cells records are.
+class CellShares:
+    """What a histogram leaves open, where most records are in few of its cells: where within these they are.
 
     Parameters
     ----------
-    shares : mapping of str to float
-        Posterior mean of the share of records there, or beyond, by group; under "" where there is only one.
+    outer, fullest : mapping of str to float
+        Posterior mean of the share of records in the first and last cells, or beyond; and in the cell that
+        has most. By group; under "" where there is only one.
     """
 
-    shares: Mapping[str, float]
+    outer: Mapping[str, float]
+    fullest: Mapping[str, float]
 
     def section(self) -> ResultSection:
         """Return what is reported of it; its words are those of the verdict."""
-        table = Table("group", list(self.shares), [TableColumn("share", list(self.shares.values()))])
-        return ResultSection("outer_cells", Each(by_name(self.shares), table))
+        columns = [TableColumn(key, list(shares.values())) for key, shares in vars(self).items()]
+        each = {name: {key: shares[name] for key, shares in vars(self).items()} for name in self.outer}
+        return ResultSection("cell_shares", Each(by_name(each), Table("group", list(self.outer), columns)))

@@ -18,7 +18,7 @@ from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
 from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.information import information_kept
-from dpmix.summary.quantities import Beyond, OuterCells
+from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.variance import VarianceShares
@@ -36,7 +36,7 @@ class Basis(NamedTuple):
     series : mapping of str to float64 array (chains, draws)
         The draws of the scalars.
     beyond : Beyond
-    outer : OuterCells or None
+    cells : CellShares or None
         Of a histogram.
     variance_shares : callable
         Makes the shares of the posterior variance.
@@ -46,7 +46,7 @@ class Basis(NamedTuple):
     options: SummarySpec
     series: Mapping[str, Floats]
     beyond: Beyond
-    outer: OuterCells | None
+    cells: CellShares | None
     variance_shares: Callable[[], VarianceShares]
 
 
@@ -61,7 +61,7 @@ class Registered(NamedTuple):
 QUANTITIES = (
     Registered("prior_sensitivity", lambda b: sensitivity_of(b.chains, b.series), sensitivity_remarks),
     Registered("beyond_bounds", lambda b: b.beyond if b.beyond.shares else None, beyond_remarks),
-    Registered("outer_cells", lambda b: b.outer),  # the verdict warns of it
+    Registered("cell_shares", lambda b: b.cells),  # the verdict warns of it
     Registered("check", lambda b: check_release(b.chains), check_remarks),
     Registered("ems", lambda b: ems_of(b.chains, b.options)),
     Registered("loo", lambda b: loo_of(b.chains) if b.options.loo else None),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.summary.dated import dates_or_figures
-from dpmix.summary.quantities import BEYOND, Beyond, OuterCells
+from dpmix.summary.quantities import BEYOND, Beyond, CellShares
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def convergence_remarks(
 WITHIN = "model.kernel: beta stays within the bounds"
 MOST_BEYOND = 0.1
 """Share of records beyond the bounds above which what the prior says of them is most of the results."""
-OUTER, MOST_OUTER = 0.2, 0.5
-"""Shares of records in the outermost cells of a histogram that are told, and above which little is known."""
+OUTER, FULLEST = (0.2, 0.5), (0.5, 0.9)
+"""Shares of records in a histogram's outermost cells, or in one, that are told, and that are grave."""
 _BASE = "give a model.base on the scale of the data, or leave it out for one that follows the bounds"
 
 
@@ -191,12 +191,12 @@ def beyond_remarks(beyond: Beyond, chains: ChainSet) -> list[Remark]:
     return [Remark(text, convergence=False) for text in texts]
 
 
-def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[str], list[str]]:
+def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[str], list[str]]:
     """Say where results are the prior's, as records are beyond the bounds or next to them: grave, and not.
 
     Parameters
     ----------
-    beyond, outer
+    beyond, cells
         None where they are not known.
     """
     grave: list[str] = []
@@ -208,13 +208,20 @@ def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[st
                 f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
                 f"mean, sd and quantiles are the prior's{'' if name else f'; {WITHIN}'}."
             )
-    if outer is not None:
-        group, share = max(outer.shares.items(), key=lambda each: each[1])
-        if share > OUTER:
-            where = f" of {group}" if group else ""
-            (grave if share > MOST_OUTER else doubts).append(
-                f"Under the fit {percent(share)} of records{where} are in the first and last cells of the "
-                "histogram: where there is said by the prior alone; a release of finer cells would tell."
+    for shares, (told, most), where in (
+        ()
+        if cells is None
+        else (
+            (cells.outer, OUTER, "the first and last cells of the histogram"),
+            (cells.fullest, FULLEST, "one cell of the histogram"),
+        )
+    ):
+        group, share = max(shares.items(), key=lambda each: each[1])
+        if share > told:
+            of = f" of {group}" if group else ""
+            (grave if share > most else doubts).append(
+                f"Under the fit {percent(share)} of records{of} are in {where}: where there is said by the "
+                "prior alone; a release of finer cells would tell."
             )
     return grave, doubts
 

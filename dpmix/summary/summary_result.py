@@ -24,7 +24,7 @@ from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.parameter_table import parameter_sections
 from dpmix.summary.predicting import Predictions
-from dpmix.summary.quantities import Beyond, OuterCells
+from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity import Sensitivity
@@ -291,7 +291,7 @@ class Summary(Result):
     def verdict(self) -> Verdict:
         """Whether the results can be used, and why."""
         named = {self.shown(name): scalar for name, scalar in self.parameters.items()}
-        return verdict_of(named, self.check, self.quantity(Beyond), self.quantity(OuterCells))
+        return verdict_of(named, self.check, self.quantity(Beyond), self.quantity(CellShares))
 
     def _meaning(self) -> str:
         """Say what the scalars are."""

@@ -337,9 +337,11 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
     outer = 0.25 * (stats.norm.sf(-2.0) + stats.norm.cdf(-7.0)) + 0.05 * 2.0 * prior.sf(5.0)
     outer += 0.7 * 2.0 * stats.norm.sf(5.0)
     found = dpmix.summarize(path, tmp_path / "sh.h5").to_json()
-    assert found["outer_cells"] == pytest.approx(outer, rel=1e-9)
+    assert found["cell_shares"]["outer"] == pytest.approx(outer, rel=1e-9)
+    fullest = 0.7 * 0.5 + 0.05 * (prior.cdf(5.0) - prior.cdf(0.0))  # the bin above 0, with about half of each
+    assert found["cell_shares"]["fullest"] == pytest.approx(fullest, abs=0.06)
     with xarray.open_datatree(tmp_path / "sh.h5", engine="h5netcdf") as tree:
-        assert float(tree["outer_cells"]["share"][0]) == pytest.approx(outer, rel=1e-9)
+        assert float(tree["cell_shares"]["outer"][0]) == pytest.approx(outer, rel=1e-9)
 
 
 # ---- what fit keeps

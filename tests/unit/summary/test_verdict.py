@@ -9,7 +9,7 @@ import pytest
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
-from dpmix.summary.quantities import Beyond, OuterCells
+from dpmix.summary.quantities import Beyond, CellShares
 
 
 def scalar(
@@ -90,22 +90,24 @@ def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("beyond", "outer", "expected"),
+    ("beyond", "outer", "fullest", "expected"),
     [
-        (0.009, 0.19, USABLE),
-        (0.02, 0.1, WITH_CARE),
-        (0.0, 0.3, WITH_CARE),
-        (0.2, 0.1, NOT_YET),
-        (0.0, 0.6, NOT_YET),
+        (0.009, 0.19, 0.49, USABLE),
+        (0.02, 0.1, 0.2, WITH_CARE),
+        (0.0, 0.3, 0.2, WITH_CARE),
+        (0.0, 0.1, 0.6, WITH_CARE),
+        (0.2, 0.1, 0.2, NOT_YET),
+        (0.0, 0.6, 0.2, NOT_YET),
+        (0.0, 0.0, 0.95, NOT_YET),
     ],
 )
-def test_records_that_only_the_prior_places(beyond: float, outer: float, expected: str) -> None:
-    """Beyond the bounds of cells, or in the outermost of them; noise that is added says where records are."""
+def test_records_that_only_the_prior_places(
+    beyond: float, outer: float, fullest: float, expected: str
+) -> None:
+    """Beyond the bounds of cells, in the outermost, or in one; noise that is added says where they are."""
     well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
-    known, cells = (
-        Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True),
-        OuterCells({"women": 0.1, "men": outer}),
-    )
+    known = Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True)
+    cells = CellShares({"women": 0.1, "men": outer}, {"women": 0.1, "men": fullest})
     found = verdict_of(well, check, known, cells)
     assert found.answer == expected
     if beyond > 0.01:
@@ -113,6 +115,8 @@ def test_records_that_only_the_prior_places(beyond: float, outer: float, expecte
             f"Under the fit {100 * beyond:.0f}% of records lie beyond the public bounds, where mean, sd and "
             "quantiles are the prior's; model.kernel: beta stays within the bounds."
         )
+    elif expected != USABLE:
+        assert "% of records of men are in " in found.reasons[0]
     additive = Beyond({"": beyond}, {"": (0.0, 1.0)})
     assert verdict_of(well, check, additive).answer == USABLE
 
