@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.dated import dates_or_figures
 from dpmix.summary.quantities import BEYOND, Beyond, OuterCells
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
@@ -201,6 +202,9 @@ def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[st
     """
     grave: list[str] = []
     doubts: list[str] = []
+    if beyond is not None and beyond.moved:
+        most = beyond.shares[beyond.moved[0]]
+        (grave if most > MOST_BEYOND else doubts).extend(line_doubt(beyond))
     if beyond is not None and beyond.by_prior:
         name, share = max(beyond.shares.items(), key=lambda each: each[1])
         if share > BEYOND:
@@ -217,6 +221,21 @@ def ends_doubt(beyond: Beyond | None, outer: OuterCells | None) -> tuple[list[st
                 "histogram: where there is said by the prior alone; a release of finer cells would tell."
             )
     return grave, doubts
+
+
+def line_doubt(beyond: Beyond) -> list[str]:
+    """Say that the line of a regression is not one in the predictors of the table, where it is not."""
+    named = []
+    for name in beyond.moved[:MOST_LISTED]:
+        column, group = beyond.latent[name]
+        where = f" in {group}" if group else ""
+        named.append(f"{percent(beyond.shares[name])} of values of {column}{where}")
+    if not named:
+        return []
+    return [
+        f"Under the fit {_listed(named)} lie beyond the public bounds: slopes and predictions are of these "
+        f"latent values, and not of the table's where it has none there; {PREDICTORS_CURE}."
+    ]
 
 
 def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:
