@@ -253,10 +253,10 @@ def _start(measures: Measures, family: Family, level: float) -> tuple[float, flo
 
 BEYOND = 0.01
 """Share of records beyond the bounds from which on it is said."""
-MOVED = 0.05
+MOVED = 0.03
 """Share of a predictor's values beyond its bounds above which a line in these is not the table's.
 
-Intervals of slopes and predictions, of 95%, hold about 90% there: docs/augmentation.md has the simulation.
+Below it 95% intervals of slopes and predictions hold 90% and more: docs/augmentation.md has the simulation.
 """
 
 
