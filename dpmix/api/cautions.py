@@ -15,6 +15,7 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
+from dpmix.spec.describe import predictors_of_two
 
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dpmix.spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
-__all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_synthesis"]
+__all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_predictors", "of_synthesis"]
 
 MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
@@ -67,6 +68,11 @@ def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
         text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
         found.append(Caution(text))
     return found
+
+
+def of_predictors(spec: RunSpec) -> list[Caution]:
+    """Return what is to be said of a regression's predictors that may lie at their bounds alone."""
+    return [Caution(text) for text in predictors_of_two(spec)]
 
 
 def of_synthesis(generator: Generator) -> list[Caution]:

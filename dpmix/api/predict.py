@@ -24,8 +24,9 @@ from dpmix.spec.load import check_overrides, load_spec
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
+from dpmix.summary.parametric_summary import regression_account
 from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
-from dpmix.summary.remarks import convergence_remarks
+from dpmix.summary.remarks import convergence_remarks, line_doubt
 
 if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
@@ -235,7 +236,7 @@ class _Run:
 
 
 def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
-    """Say why not to trust the chains, by the parameters that predictions are made of."""
+    """Say why not to trust predictions: chains, by the parameters in use, and a line in other predictors."""
     assert isinstance(chains, NamedChains)  # or there were no predictor
     scalars = {}
     for parameter in predictor.used:
@@ -243,7 +244,8 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
         flat = values.reshape(*values.shape[:2], -1)
         for entry, name in enumerate(parameter.labels()):
             scalars[name] = describe(flat[:, :, entry], predictor.level)
-    return [remark.text for remark in convergence_remarks(scalars, acceptance_of(chains), chains)]
+    said = [remark.text for remark in convergence_remarks(scalars, acceptance_of(chains), chains)]
+    return said + line_doubt(regression_account(chains).shares)
 
 
 def _paths(chains: PathLike | Sequence[PathLike]) -> list[PathLike]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
+from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
@@ -119,8 +119,8 @@ def privatize(
     mechanism = mechanism_of(checked, len(records.columns), len(records.values))
     total = records.values.size
     mechanism.check(records.values)
-    cautions = [*of_mechanism(mechanism, len(records.values)), *of_ledger(spending)]
-    heed(cautions, checked, yes, quiet=quiet)
+    said = [*of_mechanism(mechanism, len(records.values)), *of_predictors(checked)]
+    heed([*said, *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
         spending.reserve(mechanism.describe(), records.columns, guarantee, marks_of(checked, records))
@@ -180,7 +180,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     mechanism = mechanism_of(spec, n=n)
     if n is None and depends_on_n(mechanism):
         n = _records(spec)
-    heed([*of_mechanism(mechanism, n), *of_ledger(spending)], spec, entering is not None and entering.yes)
+    said = [*of_mechanism(mechanism, n), *of_predictors(spec), *of_ledger(spending)]
+    heed(said, spec, entering is not None and entering.yes)
     found = [f"apply {_planned(spec, mechanism)}"]
     if spending is not None:
         return [*found, spending.plan(of_part(spec, mechanism.guarantee))]

@@ -494,12 +494,12 @@ def validate(
         return
     checked = checked_spec(spec, set_)
     if not quiet:
-        from dpmix.spec.describe import describe, permitted
+        from dpmix.spec.describe import describe, permitted, predictors_of_two
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
             emit(f"  {section + ':':<11}{text}")
-        for text in permitted(checked):
+        for text in (*permitted(checked), *predictors_of_two(checked)):
             say(text, quiet)
 
 

@@ -8,13 +8,15 @@ from dpmix.numerics.in_words import permits_verbatim
 from dpmix.numerics.in_words import stated as exact
 from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import auto_in_words, why_settled
-from dpmix.spec.days import alike
+from dpmix.spec.data_section import DigitsType
+from dpmix.spec.days import Day, alike
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.model_section import (
     BETA,
     CONCENTRATION,
     NIG,
     NIW,
+    PREDICTORS_CURE,
     RECORDS_SD,
     RECORDS_SD_FIXED,
     BetaMixture,
@@ -116,6 +118,36 @@ def permitted(spec: RunSpec) -> list[str]:
         n = getattr(section, "n", None) or (None if spec.data is None else spec.data.n)
         text = permits_verbatim(getattr(section, "delta", None), n)
         found += [f"{'note' if n is None else 'warning'}: {text}"] if text else []
+    return found
+
+
+def predictors_of_two(spec: RunSpec) -> list[str]:
+    """Return what is to be said of a regression's predictors whose public bounds may be all their values.
+
+    These are two whole numbers, one apart, of a column that has no digits after the decimal point for all
+    that is stated; nothing is known of others.
+    """
+    mechanism, model, data = spec.mechanism, spec.model, spec.data
+    if mechanism is None or mechanism.released != "clamped_moments":
+        return []
+    if model is not None and (
+        model.kind != "linear_regression" or getattr(model, "predictors", "") == "clamped"
+    ):
+        return []
+    bounds = getattr(mechanism, "bounds", None) or mechanism.domain or ()
+    columns = () if data is None else data.columns or ()
+    types = {} if data is None else data.types or {}
+    names = columns if len(columns) == len(bounds) else [f"predictor {i + 1}" for i in range(len(bounds))]
+    found = []
+    for name, (low, high) in list(zip(names, bounds, strict=True))[:-1]:
+        kind = types.get(name)
+        if isinstance(low, Day) or isinstance(kind, DigitsType) or low % 1.0 or high - low != 1.0:
+            continue
+        where = f"{'as' if kind else 'where'} its values are {low:g} and {high:g} alone"
+        found.append(
+            f"note: {name} has bounds [{low:g}, {high:g}]: {where}, slopes and predictions of a regression "
+            f"on it are not of these values; {PREDICTORS_CURE}"
+        )
     return found
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "NIW",
     "NIWBase",
     "NormalMixture",
+    "PREDICTORS_CURE",
     "RECORDS_SD",
     "SCALE_SHAPE",
     "TRUNCATED_MEANS",
@@ -61,6 +62,10 @@ Pair = tuple[float, float]
 ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
 """Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
+PREDICTORS_CURE: Final = (
+    "take model.predictors: clamped, or a release with bounds wide of the values, such as [-1, 2] for 0 and 1"
+)
+"""What to do where a regression's predictors lie at their bounds."""
 TRUNCATED_MEANS: Final = (
     "The errors are truncated to the bounds of the response: beta and sigma2 are of the normal law before "
     "that, so that beta is not the slope of the mean response; prediction is the mean response, within the "

@@ -21,7 +21,7 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
-from dpmix.summary.quantities import BEYOND, Beyond, CellShares
+from dpmix.summary.quantities import BEYOND, MOVED, Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dpmix.run.stored_parameters import Stored
     from dpmix.spec.summary_section import SummarySpec
 
-__all__ = ["RegressionAccount", "mixture_densities", "pointwise"]
+__all__ = ["RegressionAccount", "mixture_densities", "pointwise", "regression_account"]
 
 # What is said of regressions alone: records beyond the public bounds, and a prior that makes no sense
 
@@ -63,11 +63,19 @@ class RegressionAccount:
         Where the prior expects the mean of a record beyond the bounds.
     remarks : list of Remark
         About shares beyond the bounds.
+    latent : mapping of str to pair of str
+        Column and group of the predictors of a line that is in their values before clamping.
     """
 
     beyond: Mapping[str, float] = field(default_factory=dict)
     absurd: list[Remark] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
+    latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> Beyond:
+        """The shares, as they are reported."""
+        return Beyond(self.beyond, latent=self.latent)
 
 
 def regression_account(chains: NamedChains) -> RegressionAccount:
@@ -83,16 +91,20 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
         name: _drawn(chains, stored[name]) for name in ("beta", "sigma2", "x_mean", "x_cov") if name in stored
     }
     beyond: dict[str, float] = {}
+    latent: dict[str, tuple[str, str]] = {}
     remarks = []
+    in_latent = model.get("predictors") != "clamped"
     for place, group in enumerate(groups or ("",)):
         own = {name: values[:, place] if groups else values for name, values in drawn.items()}
         found = _shares_beyond(own, model, list(bounds.values()), truncated)
         for name, share in zip(bounds, found, strict=True):
-            beyond[f"{group},{name}" if group else name] = share
-            if share > BEYOND:
-                remarks.append(_remark(name, share, bounds[name], group, response=name == list(bounds)[-1]))
+            key, response = f"{group},{name}" if group else name, name == list(bounds)[-1]
+            beyond[key] = share
+            latent |= {key: (name, group)} if in_latent and not response else {}
+            if share > BEYOND and (in_latent or response):
+                remarks.append(_remark(name, share, bounds[name], group, response=response))
     absurd = prior_remarks(_within(chains, stored, model, bounds), bounds, _CURE)
-    return RegressionAccount(beyond, absurd, remarks)
+    return RegressionAccount(beyond, absurd, remarks, latent)
 
 
 def _bounds(chains: NamedChains) -> dict[str, Pair]:
@@ -178,7 +190,8 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
             "within."
         )
     else:
-        text += ": the line is one in values before that, whose normal law alone says where they lie."
+        text += ": the line is one in values before that, whose normal law alone says where they lie"
+        text += ", and not in the table's where it has none there." if share > MOVED else "."
     return Remark(text, convergence=False)
 
 
@@ -286,7 +299,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
     remarks += learning_remarks(shown) + line.remarks
-    beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
+    beyond = Beyond(_censored(found_compositions), entries=True) if found_compositions else line.shares
     quantities, said = reported(
         Basis(chains, options, series, beyond, _cells(chains), lambda: parametric_shares(chains))
     )

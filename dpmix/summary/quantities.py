@@ -253,6 +253,11 @@ def _start(measures: Measures, family: Family, level: float) -> tuple[float, flo
 
 BEYOND = 0.01
 """Share of records beyond the bounds from which on it is said."""
+MOVED = 0.03
+"""Share of a predictor's values beyond its bounds above which a line in these is not the table's.
+
+Below it 95% intervals of slopes and predictions hold 90% and more: docs/augmentation.md has the simulation.
+"""
 
 
 @dataclass(frozen=True)
@@ -271,12 +276,21 @@ class Beyond:
     by_prior : bool
         Whether how far beyond they lie is said by the prior alone, as records there count in cells at the
         ends.
+    latent : mapping of str to pair of str
+        Column and group of those that are predictors of a line in their values before clamping.
     """
 
     shares: Mapping[str, float]
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     entries: bool = False
     by_prior: bool = False
+    latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> list[str]:
+        """The predictors too far beyond their bounds for a line in the table's, those of most first."""
+        found = [name for name in self.latent if self.shares[name] > MOVED]
+        return sorted(found, key=self.shares.__getitem__, reverse=True)
 
     def section(self) -> ResultSection:
         """Return what is reported of it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.dated import dates_or_figures
 from dpmix.summary.quantities import BEYOND, Beyond, CellShares
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
@@ -201,6 +202,9 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
     """
     grave: list[str] = []
     doubts: list[str] = []
+    if beyond is not None and beyond.moved:
+        most = beyond.shares[beyond.moved[0]]
+        (grave if most > MOST_BEYOND else doubts).extend(line_doubt(beyond))
     if beyond is not None and beyond.by_prior:
         name, share = max(beyond.shares.items(), key=lambda each: each[1])
         if share > BEYOND:
@@ -208,14 +212,15 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
                 f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
                 f"mean, sd and quantiles are the prior's{'' if name else f'; {WITHIN}'}."
             )
-    for shares, (told, most), where in (
-        ()
+    places = (
+        []
         if cells is None
-        else (
+        else [
             (cells.outer, OUTER, "the first and last cells of the histogram"),
             (cells.fullest, FULLEST, "one cell of the histogram"),
-        )
-    ):
+        ]
+    )
+    for shares, (told, most), where in places:
         group, share = max(shares.items(), key=lambda each: each[1])
         if share > told:
             of = f" of {group}" if group else ""
@@ -224,6 +229,21 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
                 "prior alone; a release of finer cells would tell."
             )
     return grave, doubts
+
+
+def line_doubt(beyond: Beyond) -> list[str]:
+    """Say that the line of a regression is not one in the predictors of the table, where it is not."""
+    named = []
+    for name in beyond.moved[:MOST_LISTED]:
+        column, group = beyond.latent[name]
+        where = f" in {group}" if group else ""
+        named.append(f"{percent(beyond.shares[name])} of values of {column}{where}")
+    if not named:
+        return []
+    return [
+        f"Under the fit {_listed(named)} lie beyond the public bounds: slopes and predictions are of these "
+        f"latent values, and not of the table's where it has none there; {PREDICTORS_CURE}."
+    ]
 
 
 def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.api.cautions import MOST_EPSILON, of_mechanism
+from dpmix.api.cautions import MOST_EPSILON, of_mechanism, of_predictors
 from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
+from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.laws.additive import noise_sd, noise_variance
@@ -253,3 +255,49 @@ def test_without_n_it_is_said_from_which_number_on(capsys: pytest.CaptureFixture
     assert "with more than 99 records, delta = 0.01 is 1/n or more" in capsys.readouterr().err
     dpmix.calibrate({"mechanism": mechanism}, quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def of_bounds(pair: list[Any], types: Any = None, **model: Any) -> list[str]:
+    own = {"kind": "linear_regression"} | model
+    spec = {
+        "data": {"path": "d.csv", "columns": ["age", "sex", "y"], **({"types": types} if types else {})},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[18, 90], pair, [0, 1]], "epsilon": 1.0},
+        **({} if model.get("kind") == "" else {"model": own}),
+    }
+    return [each.text for each in of_predictors(load_spec(spec))]
+
+
+def test_predictors_that_may_lie_at_their_bounds_alone_are_told_of() -> None:
+    (text,) = of_bounds([0, 1])
+    assert text.startswith("note: sex has bounds [0, 1]: where its values are 0 and 1 alone, slopes and")
+    assert "take model.predictors: clamped, or a release with bounds wide of the values" in text
+    assert of_bounds([0, 1], kind="") == [text]  # the curator's spec, without a model
+    assert of_bounds([0, 1], response="truncated") == [text]
+    assert "[1, 2]: as its values are 1 and 2 alone" in of_bounds([1, 2], {"sex": "integer"})[0]
+    for pair, types in (
+        ([-1, 2], None),
+        ([0, 7], {"sex": "integer"}),
+        ([0.5, 1.5], None),
+        ([0, 1], {"sex": {"digits": 2}}),  # a share
+        (["2020-01-01", "2020-01-02"], None),
+    ):
+        assert of_bounds(pair, types) == []
+
+
+def test_predictors_are_told_of_before_anything_is_entered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.csv").write_text("x,y\n" + "0,3\n1,5\n" * 20)
+    spec = {
+        "data": {"path": str(tmp_path / "d.csv"), "columns": ["x", "y"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 9]], "epsilon": 1.0},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(spec))
+    for call in (
+        lambda: steps(load_spec(spec)),
+        lambda: dpmix.calibrate(spec),
+        lambda: dpmix.privatize(spec),
+        lambda: app(["validate", str(tmp_path / "s.yaml")], standalone_mode=False),
+    ):
+        call()
+        assert capsys.readouterr().err.count("note: x has bounds [0, 1]: where its values") == 1

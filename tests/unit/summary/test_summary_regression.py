@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import dpmix
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
+from dpmix.summary.parametric_summary import regression_account
 from dpmix.summary.summary_result import Summary
 
 BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below
@@ -113,3 +115,49 @@ def test_more_sweeps_are_not_recommended_under_a_prior_that_makes_no_sense(
     assert "give model.prior_mean and model.prior_sd of variables rescaled" in text
     assert "times as many sweeps" not in text
     assert "of a record of x1" not in text  # whose prior follows the bounds
+
+
+def test_a_predictor_of_0_and_1_on_these_bounds_is_said_to_spoil_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(8)
+    x = (rng.random(300) < 0.4).astype(float)
+    table = {"x": x, "y": 20.0 + 10.0 * x + 5.0 * rng.normal(size=300)}
+    spec = {
+        "data": {"path": "none.csv", "columns": ["x", "y"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0.0, 1.0], [0.0, 60.0]], "epsilon": 8.0},
+        "model": {"kind": "linear_regression"},
+        "sampler": SPEC["sampler"],
+    }
+    dpmix.privatize(spec, tmp_path / "r.h5", data=table)
+    assert "note: x has bounds [0, 1]: where its values are 0 and 1 alone" in capsys.readouterr().err
+    dpmix.fit(spec, release=tmp_path / "r.h5", output=tmp_path / "c.h5")
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    assert isinstance(summary, Summary)
+    assert summary.beyond_bounds["x"] > 0.2
+    assert summary.verdict.answer != "usable"
+    assert any(
+        "slopes and predictions are of these latent values" in text for text in summary.verdict.reasons
+    )
+    assert "not of the table's where it has none there; take model.predictors: clamped" in " ".join(
+        summary.to_text().split()
+    )
+    assert any(
+        "alone says where they lie, and not in the table's where it" in text for text in summary.warnings
+    )
+    # and with predictions
+    (tmp_path / "at.csv").write_text("x\n0\n1\n")
+    capsys.readouterr()
+    dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    assert (
+        "not of the table's where it has none there; take model.predictors: clamped"
+        in capsys.readouterr().err
+    )
+    # the share is that of a line in the values as they count, where the spec says so: nothing is amiss
+    chains = read_chains([tmp_path / "c.h5"])
+    assert isinstance(chains, NamedChains)
+    model = {**chains.spec["model"], "predictors": "clamped"}
+    line = regression_account(dataclasses.replace(chains, spec={**chains.spec, "model": model}))
+    assert line.beyond == summary.beyond_bounds
+    assert line.shares.moved == []
+    assert not any("values of x" in remark.text for remark in line.remarks)

@@ -9,7 +9,7 @@ import pytest
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
-from dpmix.summary.quantities import Beyond, CellShares
+from dpmix.summary.quantities import MOVED, Beyond, CellShares
 
 
 def scalar(
@@ -141,3 +141,36 @@ def test_data_of_the_section() -> None:
     data = verdict_of({"mean": scalar()}, Check("x", 0.001)).section().data
     assert data["answer"] == NOT_YET
     assert isinstance(data["reasons"].json, list)
+
+
+def test_a_line_in_latent_predictors_is_not_the_tables() -> None:
+    """However sure slopes are: they are of other values than those that the table holds."""
+    parameters, check = {"beta[x]": scalar()}, Check("x", 1.0)
+    line = {"x, cm": ("x, cm", ""), "w": ("w", "")}
+
+    def found(x: float, y: float = 0.0) -> Beyond:
+        return Beyond({"x, cm": x, "w": 0.0, "y": y}, latent=line)
+
+    assert verdict_of(parameters, check, found(MOVED)).answer == USABLE
+    assert verdict_of(parameters, check, found(0.0, y=0.5)).answer == USABLE  # a Tobit model says so itself
+    clamped = Beyond({"x, cm": 0.99})  # whose line is in the values as they count
+    assert verdict_of(parameters, check, clamped).answer == USABLE
+    of = verdict_of(parameters, check, found(math.nextafter(MOVED, 1.0)))
+    assert of.answer == WITH_CARE
+    assert len(of.reasons) == 1
+    assert verdict_of(parameters, check, found(0.1)).answer == WITH_CARE
+    of = verdict_of(parameters, check, found(0.99))
+    assert of.answer == NOT_YET
+    start = "Under the fit 99% of values of x, cm lie beyond the public bounds: slopes and predictions are of"
+    assert of.reasons[0].startswith(start)
+    assert "and not of the table's where it has none there; take model.predictors" in of.reasons[0]
+    of = verdict_of(parameters, check, Beyond({"f,x": 0.2}, latent={"f,x": ("x", "f")}))
+    assert "20% of values of x in f lie beyond" in of.reasons[0]
+    two = Beyond({"a": 0.06, "b": 0.5}, latent={"a": ("a", ""), "b": ("b", "")})
+    assert (
+        "Under the fit 50% of values of b and 6% of values of a lie"
+        in verdict_of(parameters, check, two).reasons[0]
+    )
+    of = verdict_of({"beta[x]": scalar(rhat=1.2)}, check, found(0.99))
+    assert of.answer == NOT_YET
+    assert len(of.reasons) == 2
