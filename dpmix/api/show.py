@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from dpmix.results.result import Result
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
 from dpmix.run.draws_tables import draws_tables, to_inferencedata
 from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
+from dpmix.spec.days import Day, placed
 from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents
 from dpmix.spec.run_spec import RunSpec
@@ -110,10 +112,6 @@ class Shown(Result):
 
     def __repr__(self) -> str:
         return f"<Shown: {self.tree.heading}>"
-
-    def to_text(self) -> str:
-        """Return it as text for a terminal, in which no name can do anything."""
-        return "".join(c if c.isprintable() or c == "\n" else "?" for c in super().to_text())
 
     def to_frame(self, table: str | None = None) -> Frame:
         """Return what the file holds, as `dpmix.export` writes it.
@@ -251,16 +249,18 @@ def _states(release: Release) -> list[ResultSection]:
         "bypassed": "entered in no ledger, though there is one",
     }
     proved = {True: "the guarantee is proved", False: "the guarantee is not proved"}
+    guarantees = release.private and (_finite(release.epsilon), _finite(release.rho)) != (None, None)
+    shown = release.proved if guarantees else None
     words = [
         order.get(release.order or "", ""),
-        "" if release.proved is None else proved[release.proved],
+        "" if shown is None else proved[shown],
         ledger.get(release.ledger or "", ""),
         f"dpmix {release.dpmix_version}, {release.created_at}",
     ]
     numbers = {name: _finite(getattr(release, name)) for name in ("epsilon", "delta", "rho")}
     plain = {name: getattr(release, name) for name in ("adjacency", "trust", "private", "simulated")}
-    plain |= {
-        name: getattr(release, name) for name in ("order", "proved", "ledger", "created_at", "dpmix_version")
+    plain |= {name: getattr(release, name) for name in ("order", "ledger", "created_at", "dpmix_version")} | {
+        "proved": shown
     }
     unit = release.unit
     plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
@@ -279,18 +279,21 @@ def _table_of_rows(frame: Frame) -> Table:
     """Return released rows as a table, cells as CSV has them."""
     rows = [str(i + 1) for i in range(len(frame))]
     cells = dict(zip(frame.columns, frame.cells(), strict=True))
-    columns = [
-        TableColumn(
-            name, values, name, _brief, where="text page", left=not hasattr(frame.columns[name], "dtype")
+    columns = []
+    for name, values in cells.items():
+        column = np.asarray(frame.columns[name])
+        number = hasattr(frame.columns[name], "dtype")
+        finite = column[np.isfinite(column)] if column.dtype.kind in "iuf" else np.empty(0)
+        step = 0.01 * float(np.ptp(finite)) if finite.size else 0.0
+        columns.append(
+            TableColumn(name, values, name, partial(_brief, step=step), where="text page", left=not number)
         )
-        for name, values in cells.items()
-    ]
     return Table("row", rows, columns)
 
 
-def _brief(cell: str) -> str:
+def _brief(cell: str, step: float) -> str:
     try:
-        return f"{float(cell):.6g}" if len(cell) > 9 else cell
+        return placed(float(cell), step, 6) if len(cell) > 9 else cell
     except ValueError:
         cell = cell.removesuffix(".000000")  # of a time of day
         return cell if len(cell) <= 40 else f"{cell[:37]}..."
@@ -466,12 +469,32 @@ def _table_section(key: str, frame: Frame) -> ResultSection:
     names = list(frame.columns)
     head = names[0]
     rows = ["" if name is None else str(name) for name in frame.first(len(frame)).cells()[0]]
+    told = _places(frame)
     columns = [
-        TableColumn(name, _values(frame.columns[name]), _label(name), _write, where="text page")
+        TableColumn(name, told[name], _label(name), str, where="text page")
+        if name in told
+        else TableColumn(name, _values(frame.columns[name]), _label(name), _write, where="text page")
         for name in names[1:]
-        if name not in _HIDDEN
+        if name not in _HIDDEN and not (told and name == "date")
     ]
     return ResultSection(key, Each(frame.rows()), key, text=[[Table(head, rows, columns)]])
+
+
+def _places(frame: Frame) -> dict[str, list[str | None]]:
+    """Return means and ends of intervals as a summary writes them: told apart by the interval, and dates."""
+    ends = [name for name in frame.columns if name.startswith("quantiles[")]
+    if "mean" not in frame.columns or len(ends) < 2:
+        return {}
+    low, high = _values(frame.columns[ends[0]]), _values(frame.columns[ends[-1]])
+    steps = [0.0 if a is None or b is None else 0.25 * (b - a) for a, b in zip(low, high, strict=True)]
+    dates = _values(frame.columns["date"]) if "date" in frame.columns else [None] * len(steps)
+    return {
+        name: [
+            None if value is None else placed(Day(value) if date else value, step)
+            for value, date, step in zip(_values(frame.columns[name]), dates, steps, strict=True)
+        ]
+        for name in ("mean", *ends)
+    }
 
 
 def _label(name: str) -> str:

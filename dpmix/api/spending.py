@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
+from dpmix.numerics.in_words import printable
 from dpmix.privacy.budget import Budget, in_words, not_proved, total
 from dpmix.privacy.ledger import guarantee_of
 from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
@@ -444,7 +445,7 @@ def ledger_text(shown: Mapping[str, Any]) -> str:
         lines += [f"  part {each['words']}" for each in part.get("parts", ())]
         for each in part["history"]:
             lines.append(f"  {each['number']:>4}  {each['time']}  {each['words']}")
-    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+    return "\n".join(printable(line, "") for line in lines)
 
 
 def _history(book: Book, dataset: str) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import law_of, law_type
+from dpmix.models.custom.section import CustomModel
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.run.progress import show_phase
@@ -59,11 +60,14 @@ class Warmed(Tabulated):
         Number of functions that were compiled anew.
     place : Path or None
         Where compiled code is kept; None where there is no place that can be written.
+    anew : tuple of str
+        Python files of custom models, of which nothing is kept.
     """
 
     seconds: float
     compiled: int
     place: Path | None
+    anew: tuple[str, ...] = ()
 
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
@@ -79,6 +83,9 @@ class Warmed(Tabulated):
         """Say it in a sentence."""
         if self.place is None:
             return "no compiled code could be kept: name a folder that can be written in DPMIX_CACHE_DIR"
+        if self.anew:
+            own = f"of {' and '.join(self.anew)} nothing is kept: every fit compiles it anew"
+            return f"{own}; what else it needs is in {self.place} ({self.seconds:.1f} s)"
         if not self.compiled:
             return f"nothing to compile: all is in {self.place} ({self.seconds:.1f} s)"
         what = "1 function" if self.compiled == 1 else f"{self.compiled} functions"
@@ -125,12 +132,14 @@ def warmup(
     """
     begin, before = time.perf_counter(), kept_code()
     with show_phase("compiling", quiet):
-        for own in _kinds(spec, release, overrides):
+        kinds = _kinds(spec, release, overrides)
+        for own in kinds:
             _try(own, release, allow_code)
     _keep_bytecode(Path(__file__).parents[1])
     place = jit._cache_directory("")
     kept = None if place is None else Path(place).parent
-    return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept)
+    anew = dict.fromkeys(own.model.file.name for own in kinds if isinstance(own.model, CustomModel))
+    return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept, tuple(anew))
 
 
 def _keep_bytecode(package: Path) -> None:

@@ -45,6 +45,7 @@ from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.numerics.in_words import printable
 from dpmix.run.exit_codes import heed_signals, messages, run
 
 app = typer.Typer(
@@ -498,7 +499,7 @@ def validate(
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
-            emit(f"  {section + ':':<11}{text}")
+            emit(f"  {section + ':':<11}{printable(text, '')}")
         for text in (*permitted(checked), *predictors_of_two(checked)):
             say(text, quiet)
 

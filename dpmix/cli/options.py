@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpmix.errors import DataError, UsageError
+from dpmix.numerics.in_words import printable
 
 
 def _print_version(wanted: bool) -> None:
@@ -111,7 +112,7 @@ def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:
 
     for section, text in describe(spec).items():
         if section in sections:
-            emit(f"{section + ':':<11}{text}")
+            emit(f"{section + ':':<11}{printable(text, '')}")
     for step in steps:
         emit(f"would {step}")
 
@@ -131,8 +132,8 @@ def overview(group: Any) -> str:
 
 
 def emit(text: str) -> None:
-    """Print data."""
-    print(text, flush=True)
+    """Print what is for people, or JSON."""
+    print(printable(text), flush=True)
 
 
 def say(text: str, quiet: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -135,7 +134,10 @@ def _json_writer(stream: IO[str]) -> Callable[[Sequence[str], NDArray[Any]], Non
 
 
 def _print(stream: IO[str]) -> None:
+    from dpmix.store.frames import data_output
+
     stream.seek(0)
+    output = data_output()
     while text := stream.read(1 << 20):
-        sys.stdout.write(text)
-    sys.stdout.flush()
+        output.write(text)
+    output.flush()

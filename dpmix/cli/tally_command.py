@@ -140,4 +140,4 @@ def _print_query(
             raise UsageError(f"{name}: --sql prints a query, and reads and writes nothing; leave it out")
     from dpmix.api.tally import tally_sql
 
-    emit(tally_sql(spec, width=width))
+    print(tally_sql(spec, width=width), flush=True)  # as it is: names are what the database looks for

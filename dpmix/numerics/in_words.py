@@ -17,6 +17,7 @@ __all__ = [
     "guarantee_in_words",
     "neighbours_in_words",
     "permits_verbatim",
+    "printable",
     "replacing_in_words",
     "stated",
 ]
@@ -58,6 +59,11 @@ def figures(values: Iterable[float]) -> list[str]:
         if len(set(names)) == len(names):
             break
     return names
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Return text whose letters, but those `kept`, do nothing at a terminal: names may be somebody else's."""
+    return "".join(c if c.isprintable() or c in kept else "?" for c in text)
 
 
 def permits_verbatim(delta: float | None, n: int | None) -> str:

@@ -44,7 +44,7 @@ from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import overload
 
-__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "join", "keep_nothing", "njit"]
+__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "join", "keep_nothing", "keeps_code", "njit"]
 
 config: Any = numba.config
 
@@ -260,6 +260,11 @@ def _cache_directory(own: str) -> str | None:
         if os.access(directory, os.W_OK) and (not hasattr(os, "getuid") or directory.stat().st_uid == user):
             return str(directory)
     return None
+
+
+def keeps_code() -> bool:
+    """Return whether there is a place for compiled code."""
+    return _cache_directory("") is not None
 
 
 def _is_other(path: str, others: tuple[str, ...], own: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
 from dpmix.numerics.in_words import neighbours_in_words
@@ -458,7 +459,7 @@ def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[st
         "distribution": [
             {
                 "@type": "cr:FileObject",
-                "@id": name,
+                "@id": _id(name),
                 "name": name,
                 "contentUrl": name,
                 "contentSize": f"{size} B",
@@ -500,15 +501,20 @@ def _fields(release: Release, name: str) -> list[dict[str, Any]]:
     return [
         {
             "@type": "cr:Field",
-            "@id": f"records/{column['name']}",
+            "@id": f"records/{_id(column['name'])}",
             "name": column["name"],
             "dataType": _type(column, labels),
-            "source": {"fileObject": {"@id": name}, "extract": {"column": column["name"]}},
+            "source": {"fileObject": {"@id": _id(name)}, "extract": {"column": column["name"]}},
         }
         for column, labels in zip(
             public_columns(release), release.labels or (None,) * len(release.columns), strict=True
         )
     ]
+
+
+def _id(name: str) -> str:
+    """Return a name as an identifier, in which Croissant takes no white space."""
+    return re.sub(r"[\s%]", lambda found: quote(found[0]), name)
 
 
 def _type(column: dict[str, Any], labels: tuple[str, ...] | None) -> str:

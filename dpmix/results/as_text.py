@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from dpmix.numerics.in_words import printable
 from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words, notes_of
 
 __all__ = ["WIDTH", "aligned", "to_text"]
@@ -15,7 +16,10 @@ _NAME = 44  # letters of a name at the head
 
 
 def to_text(tree: Tree) -> str:
-    """Return what sections say in brief, what they show, the guarantee, and warnings."""
+    """Return what sections say in brief, what they show, the guarantee, and warnings.
+
+    No name in it can do anything at a terminal, or begin a line.
+    """
     shown = tree.ordered(tree.text_order)
     parts = [] if tree.answer is None else [_answer(tree.answer, tree.level)]
     parts += [[line for section in shown for piece in section.brief for line in _lines(piece)]]
@@ -23,7 +27,7 @@ def to_text(tree: Tree) -> str:
     parts.append(textwrap.wrap(tree.guarantee, WIDTH))
     if tree.warnings:
         parts.append(["Warnings:", *(line for text in tree.warnings for line in _lines(f"- {text}"))])
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return "\n\n".join("\n".join(printable(line, "") for line in part) for part in parts if part)
 
 
 def _answer(answer: Answer, level: float) -> list[str]:

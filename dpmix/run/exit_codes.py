@@ -12,18 +12,27 @@ from types import FrameType
 from typing import Any
 
 from dpmix.errors import DpmixError, Interrupted
+from dpmix.numerics.in_words import printable
 
 
 class Messages:
-    """Standard error that drops what cannot be written, as on a full disk: the work goes on all the same."""
+    """Standard error that drops what cannot be written, as on a full disk: the work goes on all the same.
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    Names in messages, which may be somebody else's, do nothing at a terminal.
+    """
+
+    def __init__(self, stream: Any, says: Callable[[str], str] = printable) -> None:
+        self._stream, self._says = stream, says
+
+    @property
+    def rich_proxied_file(self) -> Messages:
+        """What rich writes to, whose bars and colours are its own."""
+        return Messages(self._stream, str)
 
     def write(self, text: str) -> int:
         """Write text, or do without."""
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(text)
+            self._stream.write(self._says(text))
         return len(text)
 
     def flush(self) -> None:
@@ -49,14 +58,20 @@ _LATER = 0.05  # seconds
 
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Take a signal as Python takes Ctrl-C, a little later where the exception would be lost."""
+    if not put_off(number, frame):
+        raise KeyboardInterrupt
+
+
+def put_off(number: int, frame: FrameType | None) -> bool:
+    """Send a signal again a little later where an exception would be lost; return whether it is sent."""
     while frame is not None:
         if frame.f_code.co_name.startswith(_CALLED_BACK):
             again = threading.Timer(_LATER, os.kill, (os.getpid(), number))
             again.daemon = True
             again.start()
-            return
+            return True
         frame = frame.f_back
-    raise KeyboardInterrupt
+    return False
 
 
 def heed_signals() -> None:

@@ -48,7 +48,10 @@ class ChainProgress:
     seconds_before: float = 0.0
 
 
-_COMPILING = "dpmix: compiling, once for this kind of fit; about 10 s"
+_COMPILING = {
+    True: "dpmix: compiling, once for this kind of fit; about 10 s",
+    False: "dpmix: compiling what is not kept on disk; about 10 s",
+}
 
 
 class Watch:
@@ -58,8 +61,8 @@ class Watch:
         """Show `text` while the block runs."""
         return nullcontext()
 
-    def compiling(self) -> None:
-        """Say that code is compiled that is not kept on disk."""
+    def compiling(self, kept: bool) -> None:
+        """Say that code is compiled that was not on disk, whether or not it is kept there."""
 
     def chains(self, boards: Sequence[ChainProgress]) -> None:
         """Show how far the chains are."""
@@ -74,8 +77,8 @@ class _Lines(Watch):
     def phase(self, text: str) -> AbstractContextManager[Any]:
         return _now_and_then(text)
 
-    def compiling(self) -> None:
-        print(_COMPILING, file=sys.stderr, flush=True)
+    def compiling(self, kept: bool) -> None:
+        print(_COMPILING[kept], file=sys.stderr, flush=True)
 
     def chains(self, boards: Sequence[ChainProgress]) -> None:
         if self._due is None:
@@ -110,8 +113,8 @@ class _TerminalWatch(Watch):
         self.close()
         return self._console.status(text)
 
-    def compiling(self) -> None:
-        self._console.print(_COMPILING, highlight=False)
+    def compiling(self, kept: bool) -> None:
+        self._console.print(_COMPILING[kept], highlight=False)
 
     def chains(self, boards: Sequence[ChainProgress]) -> None:
         if not self._bars.live.is_started:

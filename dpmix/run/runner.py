@@ -16,13 +16,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from numpy.random import PCG64, Generator, SeedSequence
 
 from dpmix.errors import DpmixError, Interrupted, SamplerError
-from dpmix.numerics.jit import compiling
+from dpmix.numerics.jit import compiling, keeps_code
+from dpmix.run.exit_codes import put_off
 from dpmix.run.progress import ChainProgress, Watch
 
 if TYPE_CHECKING:
@@ -87,6 +89,8 @@ class Stop:
                 raise KeyboardInterrupt
             os.write(2, b"dpmix: stopped at once; go on from the last saved state with --resume\n")
             os._exit(128 + number)
+        if self._raises and put_off(number, frame):
+            return
         self.ask()
         if self._raises:
             raise KeyboardInterrupt
@@ -237,7 +241,9 @@ def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) ->
     DataError
         When a state cannot be saved or read.
     """
-    with watch.phase("compiling the sampler, on first use only"), compiling(watch.compiling), stop.at_once():
+    kept = getattr(task.model, "keeps_code", True) and keeps_code()
+    phase = f"compiling the sampler{', on first use only' if kept else ''}"
+    with watch.phase(phase), compiling(partial(watch.compiling, kept)), stop.at_once():
         _compile(task)
     boards = [ChainProgress(chain, task.iterations) for chain in task.chains]
     side_by_side = min(jobs, len(boards))

@@ -37,6 +37,9 @@ def day_text(days: float) -> str:
         return float.__repr__(float(days))
 
 
+_RESOLVED = 16  # decimal digits of a double
+
+
 def placed(value: float, step: float, digits: int = 4) -> str:
     """Write a place with some significant digits, or with as many as a step along the axis needs.
 
@@ -51,7 +54,8 @@ def placed(value: float, step: float, digits: int = 4) -> str:
     if isinstance(value, Day) or not math.isfinite(value) or not 0.0 < step < abs(value):
         return f"{value:.{digits}g}"
     decimals = -math.floor(math.log10(step))
-    if math.floor(math.log10(abs(value))) + decimals < digits:
+    needed = math.floor(math.log10(abs(value))) + decimals
+    if not digits <= needed < _RESOLVED:  # beyond it a step tells no doubles apart
         return f"{value:.{digits}g}"
     return f"{round(value, decimals):.{max(decimals, 0)}f}"
 

@@ -9,6 +9,7 @@ DataFrame to whom asks.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import importlib
 import sys
@@ -254,9 +255,18 @@ def write_pieces(path: str | Path, table: Pieces, *, force: bool = False, privat
             raise DataError(f"cannot write {path}: {reason(error)}") from error
 
 
+def data_output() -> Any:
+    """Return standard output for data, which are UTF-8 as in files, whatever the terminal's letters are."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:  # of a notebook
+        return sys.stdout
+    sys.stdout.flush()
+    return codecs.getwriter("utf-8")(buffer, "backslashreplace")
+
+
 def print_csv(stream: IO[str] | None, table: Pieces) -> None:
     """Write a table as CSV to an open file, to standard output without one."""
-    target = sys.stdout if stream is None else stream
+    target = data_output() if stream is None else stream
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(table.columns)
     for piece in table.pieces():

@@ -16,6 +16,7 @@ from importlib import resources
 from itertools import pairwise
 from textwrap import fill
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import AutoLocator, FuncFormatter, MaxNLocator, ScalarFormatter
+from matplotlib.ticker import AutoLocator, FixedLocator, FuncFormatter, MaxNLocator, ScalarFormatter
 
 from dpmix.spec.days import day_text
 
@@ -133,8 +134,10 @@ NARROW = 4.1
 _POINTS = 72.0
 _LETTER = 0.64  # width of a figure as a share of the size of the letters, in DejaVu Sans
 _BETWEEN = 14.0  # points between neighbouring tick labels
+_BESIDE = 20.0  # points beside axes and the names at them
 _MOST_TICKS = 9
 _WRAP = 36  # letters of a line below axes of the narrow form
+_SHORTEST, _NAME = 12, 20  # letters of such a line at least, and of a name beside them at most
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
 
@@ -181,8 +184,10 @@ def narrowed(figure: Figure) -> None:
         height = max(height, _PANEL * len(panels) + 0.4)
     figure.set_size_inches(NARROW, height)
     for axes in panels:
+        _shorten(axes.yaxis)
         label = axes.xaxis.label
-        label.set_text(fill(label.get_text(), _WRAP))
+        letters = int(_room(figure, axes, 1) / (_LETTER * float(label.get_fontsize())))
+        label.set_text(fill(label.get_text(), max(min(letters, _WRAP), _SHORTEST)))
         if axes is not panels[0] and not axes.yaxis.get_tick_params().get("labelleft", True):
             axes.tick_params(labelleft=True)  # the one that it had them from is no longer beside it
             axes.set_ylabel(panels[0].get_ylabel())
@@ -213,10 +218,25 @@ def _thin(figure: Figure, axes: Axes) -> None:
         return
     spec = axes.get_subplotspec()
     columns = 1 if spec is None else spec.get_gridspec().ncols
-    width = 0.85 * _POINTS * figure.get_figwidth() / columns
+    width = _room(figure, axes, columns)
     longest = max(map(len, _labels(axis)), default=1)
     room = int(width / (longest * _LETTER * _points(axis) + _BETWEEN))
     locator.set_params(nbins=max(2, min(room, _MOST_TICKS)))
+
+
+def _room(figure: Figure, axes: Axes, columns: int) -> float:
+    """Return about how wide axes are, in points: names at their left take from it."""
+    whole = _POINTS * figure.get_figwidth() / columns
+    names = max(map(len, _labels(axes.yaxis)), default=0) * _LETTER * _points(axes.yaxis)
+    return min(0.85 * whole, whole - names - _BESIDE)
+
+
+def _shorten(axis: Axis) -> None:
+    """Shorten names at an axis."""
+    if isinstance(axis.get_major_locator(), FixedLocator):
+        places = list(axis.get_majorticklocs())
+        names = axis.get_major_formatter().format_ticks(places)
+        axis.set_ticks(places, labels=[n if len(n) <= _NAME else f"{n[: _NAME - 1]}…" for n in names])
 
 
 def _labels(axis: Axis) -> list[str]:
@@ -347,8 +367,10 @@ def picture(figure: Figure, kind: str) -> bytes:
     """Return a figure as "svg" or "png", without a date."""
     buffer = io.BytesIO()
     with rc_context(_STYLE):
-        if kind == "svg":
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        if kind == "svg":  # whose text is drawn by the reader's fonts, which have what ours lacks
+            with catch_warnings():
+                filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+                figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
         else:
             figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
     return buffer.getvalue()

@@ -317,6 +317,7 @@ SIMULATIONS = 1000
 _DRAWS = 4000
 _POINTS = 201
 _PLACES = 41
+_EVERY = 2000  # records
 _FAR = 1e-4
 
 
@@ -418,8 +419,14 @@ def _errors(
     nearest = _whole(known.released, known.n)
     rows = np.repeat(nearest[None], SIMULATIONS, axis=0)
     found = [_expected("at the released counts", expected_errors(known, rows, rng))]
-    rows = np.array([rng.multinomial(known.n, rng.dirichlet(known.prior)) for _ in range(SIMULATIONS)])
-    found.append(_expected("averaged over the prior", expected_errors(known, rows, rng)))
+    if _has_every(known):
+        rows = _of_two(np.arange(known.n + 1), known.n)
+        weights = stats.betabinom(known.n, *known.prior).pmf(rows[:, 0])
+        mean = float(weights @ expected_errors(known, rows, rng))
+        found.append(Expected("averaged over the prior", mean, 0.0))
+    else:
+        rows = np.array([rng.multinomial(known.n, rng.dirichlet(known.prior)) for _ in range(SIMULATIONS)])
+        found.append(_expected("averaged over the prior", expected_errors(known, rows, rng)))
     if drawn is not None:
         own = known.prior + drawn[0]
         released = np.broadcast_to(known.prior + known.released, own.shape)
@@ -435,11 +442,22 @@ def _curve(known: KnownRelease, rng: np.random.Generator) -> tuple[Floats, Float
     """Return shares of the first of two categories, and the expected error where they are true."""
     if known.prior.size > 2:
         return None
-    first = np.unique(np.rint(np.linspace(0.0, 1.0, _PLACES) * known.n).astype(np.int64))
+    places = known.n + 1 if _has_every(known) else _PLACES
+    first = np.unique(np.rint(np.linspace(0.0, 1.0, places) * known.n).astype(np.int64))
     repeats = 1 if known.law is not None else SIMULATIONS
-    rows = np.repeat(np.stack([first, known.n - first], axis=1), repeats, axis=0)
+    rows = np.repeat(_of_two(first, known.n), repeats, axis=0)
     errors = expected_errors(known, rows, rng).reshape(first.size, repeats).mean(axis=1)
     return first / known.n, errors
+
+
+def _has_every(known: KnownRelease) -> bool:
+    """Whether the expected error is known for every true count, and they are few enough to ask for all."""
+    return known.law is not None and known.prior.size == 2 and known.n <= _EVERY
+
+
+def _of_two(first: Integers, n: int) -> Integers:
+    """Return counts of two categories, of which those of the first are given."""
+    return np.stack([first, n - first], axis=1)
 
 
 def _whole(counts: Floats, n: int) -> Integers:

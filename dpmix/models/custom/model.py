@@ -6,10 +6,12 @@ line. What is compiled of it stays in the process.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import inspect
 import math
+import random
 import re
 import sys
 import traceback
@@ -47,6 +49,12 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "log_release": ("model", "released", "sums"),
 }
 """What a file defines, by name, and the arguments of each."""
+_WRITTEN: Final = {
+    "draw_prior": "theta",
+    "draw_record": "record",
+    "draw_theta": "theta",
+    "statistic": "out",
+}
 _TELLING = ("Untyped", "Unknown attribute", "No implementation", "annot ", "not defined", "Use of")
 
 # The model and its chains
@@ -104,6 +112,7 @@ class Custom(ParametricModel):
     """
 
     kind = "custom"
+    keeps_code = False
 
     def __init__(
         self, code: UserCode, model: Any, released: Floats, n: int, *, soma: bool, bound: float
@@ -267,7 +276,11 @@ def load_code(path: Path, *, allowed: bool) -> UserCode:
             raise
         line, what = _line_of(path, error)
         raise SpecError(f"{path.name}, line {line}: {type(error).__name__}: {what}") from None
-    return UserCode(path, digest, _model_class(path, module), module, _functions(path, module))
+    code = UserCode(path, digest, _model_class(path, module), module, _functions(path, module))
+    tree = ast.parse(text)
+    _check_imports(path, module, tree)
+    _check_randomness(path, module, tree)
+    return code
 
 
 def _model_class(path: Path, module: ModuleType) -> type:
@@ -299,6 +312,57 @@ def _functions(path: Path, module: ModuleType) -> dict[str, Callable[..., Any]]:
             )
         found[name] = function
     return found
+
+
+def _check_imports(path: Path, module: ModuleType, tree: ast.Module) -> None:
+    """Refuse modules that lie beside the file, or where it is run: a run is resumed by the file's text."""
+    places = {path.resolve().parent, Path.cwd()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        else:
+            continue
+        for name in (name.partition(".")[0] for name in names):
+            source = getattr(sys.modules.get(name), "__file__", None)
+            if source is None or name == "dpmix":
+                continue
+            found = Path(source).resolve()
+            if (found.parents[1] if found.stem == "__init__" else found.parent) in places:
+                raise SpecError(
+                    f"{path.name}, line {node.lineno}: imports {name}, a file of its own, whose changes a "
+                    f"resumed run would not see; put what it needs of it into {path.name}"
+                )
+
+
+def _check_randomness(path: Path, module: ModuleType, tree: ast.Module) -> None:
+    """Refuse random numbers that are not the chain's, in the functions and in those of the file they call."""
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    names, seen = list(FUNCTIONS), set(FUNCTIONS)
+    for name in names:  # which grows
+        for node in ast.walk(defined[name]) if name in defined else ():
+            if isinstance(node, ast.Name) and node.id in defined and node.id not in seen:
+                seen.add(node.id)
+                names.append(node.id)
+            if isinstance(node, ast.Name | ast.Attribute) and _is_unseeded(_named(module, node)):
+                raise SpecError(
+                    f"{path.name}, line {node.lineno}: {name} draws from {ast.unparse(node)}, which no seed "
+                    "of the spec reaches; draw from rng"
+                )
+
+
+def _named(module: ModuleType, node: ast.expr) -> Any:
+    """Return what a name of the file stands for, or None."""
+    if isinstance(node, ast.Name):
+        return vars(module).get(node.id)
+    return getattr(_named(module, node.value), node.attr, None) if isinstance(node, ast.Attribute) else None
+
+
+def _is_unseeded(found: Any) -> bool:
+    """Whether it is a generator that the process shares, its module, or a function of it."""
+    owner = getattr(found, "__self__", found)
+    return owner in (np.random, random) or isinstance(owner, np.random.RandomState | random.Random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +424,8 @@ class UserCode:
                 raise self.problem(
                     f"PARAMETERS: {name!r} must be a name with a whole number, its length (0: one number)"
                 )
-            if name in ("chain", "draw", "acceptance_rate", "log_likelihood"):
+            taken = ("chain", "draw", "acceptance_rate", "log_likelihood", *(f"{one}_entry" for one in value))
+            if name in taken:
                 raise self.problem(f"PARAMETERS: {name} is taken by the chains file; choose another name")
         if not good:
             raise self.problem("PARAMETERS must map the name of each parameter to its length (0: one number)")
@@ -459,9 +524,13 @@ class UserCode:
             raise self.problem(
                 "log_release must return a number, the log density of the release", "log_release"
             )
+        before = records.copy()
         self._step("draw_theta", functions, model, rng, theta, records)
         self._written("draw_theta", "theta", theta)
-        self._written("draw_theta", "records", records)
+        if not np.array_equal(records, before):
+            raise self.problem(
+                "draw_theta must leave records as they are; it writes into theta", "draw_theta"
+            )
 
     def _step(self, name: str, functions: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:
         try:
@@ -470,7 +539,7 @@ class UserCode:
         except Exception as error:
             raise self.raised(error, name) from None
         if name != "log_release" and found is not None:
-            raise self.problem(f"{name} must return nothing; it writes into its last argument", name)
+            raise self.problem(f"{name} must return nothing; it writes into {_WRITTEN[name]}", name)
         return found
 
     def _written(self, name: str, what: str, values: Floats) -> None:

@@ -95,6 +95,21 @@ def test_croissant_describes_the_file(tmp_path: Path) -> None:
     assert set(blanks_of(tree)) == {"name", "url", "license", "creator.name", "citeAs"}
 
 
+def test_croissant_identifies_names_with_spaces(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("vote of 2019\n" + "".join(f"{i / 50}\n" for i in range(50)))
+    spec = {
+        "data": {"path": str(tmp_path / "secret.csv"), "columns": ["vote of 2019"], "domain": [0, 1]},
+        "synthesis": {"kind": "smoothed_histogram", "epsilon": 2.0, "bins": 4, "records": 5},
+    }
+    dpmix.synthesize(spec, output=tmp_path / "a b.csv", quiet=True)
+    tree = dpmix.card(tmp_path / "a b.csv", tmp_path / "c.json")
+    (file,), (records,) = tree["distribution"], tree["recordSet"]
+    (field,) = records["field"]
+    assert (file["@id"], file["name"], file["contentUrl"]) == ("a%20b.csv", "a b.csv", "a b.csv")
+    assert (field["@id"], field["name"]) == ("records/vote%20of%202019", "vote of 2019")
+    assert field["source"] == {"fileObject": {"@id": "a%20b.csv"}, "extract": {"column": "vote of 2019"}}
+
+
 def test_synthetic_records_have_fields(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("height\n" + "".join(f"{i / 50}\n" for i in range(50)))
     spec = {

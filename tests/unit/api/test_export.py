@@ -16,6 +16,7 @@ from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.spec.days import day_of
 from dpmix.store import frames
+from dpmix.store.frames import Frame, Pieces, print_csv
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.helpers.discrete_releases import pitman_yor
 from tests.helpers.seeds import rng_of
@@ -37,6 +38,14 @@ def test_released_values_come_back_exactly(tmp_path: Path, capsys: Any) -> None:
     assert list(rows[0]) == ["pay", "age"]
     assert [[float(row["pay"]), float(row["age"])] for row in rows] == values.tolist()
     assert [row["age"] for row in rows] == [str(i) for i in range(9)]
+
+
+def test_standard_output_is_utf_8_whatever_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = io.BytesIO()
+    terminal = io.TextIOWrapper(held, encoding="ascii", errors="backslashreplace")
+    monkeypatch.setattr("sys.stdout", terminal)
+    print_csv(None, Pieces.of(Frame({"收入": np.array([1.5])})))
+    assert held.getvalue().decode() == "收入\n1.5\n"
 
 
 def test_cells_of_a_tally_of_days_are_dates(tmp_path: Path, capsys: Any) -> None:

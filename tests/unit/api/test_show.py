@@ -13,9 +13,13 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.api.show import _table_section
 from dpmix.errors import DataError
 from dpmix.release.release_file import write_release
 from dpmix.release.synthetic_files import write_synthetic
+from dpmix.results.as_text import to_text
+from dpmix.results.nodes import Tree
+from dpmix.store.frames import Frame
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.helpers.discrete_releases import pitman_yor
 from tests.helpers.seeds import rng_of
@@ -118,6 +122,36 @@ def test_a_summary_says_its_table(tmp_path: Path, capsys: Any) -> None:
     assert found["kind"] == "summary" and found["warnings"] == summary.warnings
     out = called(capsys, "show", tmp_path / "s.h5")[1]
     assert "beta[age]" in out and "2.5%" in out and "Warnings:" in out
+
+
+def test_a_summary_says_dates_and_what_tells_large_numbers_apart() -> None:
+    frame = Frame(
+        {
+            "parameter": ["mean", "other"],
+            "mean": np.array([18663.2, 1e9 + 0.4617]),
+            "sd": np.array([34.8, 0.0261]),
+            "date": ["2021-02-05", None],
+            "quantiles[0.025]": np.array([18592.0, 1e9 + 0.4112]),
+            "quantiles[0.975]": np.array([18733.1, 1e9 + 0.5145]),
+        }
+    )
+    text = to_text(Tree("", "", "", (_table_section("parameters", frame),)))
+    head, dated, large = (line.split() for line in text.splitlines())
+    assert head == ["mean", "sd", "2.5%", "97.5%"]
+    assert dated == ["mean", "2021-02-05", "34.8", "2020-11-26", "2021-04-16"]
+    assert large == ["other", "1000000000.46", "0.0261", "1000000000.41", "1000000000.51"]
+
+
+def test_released_values_far_from_zero_are_told_apart(tmp_path: Path, capsys: Any) -> None:
+    write_release(tmp_path / "r.h5", a_release([[1e9 + 0.1992], [1e9 + 0.8417]], ["x"]))
+    assert "1000000000.842" in called(capsys, "show", tmp_path / "r.h5")[1]
+
+
+def test_without_a_guarantee_nothing_is_proved(tmp_path: Path, capsys: Any) -> None:
+    for name, facts in (("none", {"epsilon": None}), ("seeded", {"private": False}), ("good", {})):
+        write_release(tmp_path / f"{name}.h5", a_release([[1.0], [2.0]], ["x"], proved=True, **facts))
+        text = called(capsys, "show", tmp_path / f"{name}.h5")[1]
+        assert ("the guarantee is proved" in text) == (name == "good")
 
 
 def test_a_ledger_shows_neither_key_nor_fingerprint(tmp_path: Path, capsys: Any) -> None:

@@ -79,6 +79,9 @@ def test_what_was_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert Warmed(2.0, 0, tmp_path).in_words() == f"nothing to compile: all is in {tmp_path} (2.0 s)"
     assert Warmed(2.0, 1, tmp_path).in_words() == f"compiled 1 function in 2.0 s, kept in {tmp_path}"
     assert "DPMIX_CACHE_DIR" in Warmed(2.0, 3, None).in_words()
+    assert Warmed(2.0, 1, tmp_path, ("m.py",)).in_words() == (
+        f"of m.py nothing is kept: every fit compiles it anew; what else it needs is in {tmp_path} (2.0 s)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+import yaml
 
 import dpmix
 from dpmix import errors
@@ -22,6 +24,7 @@ from dpmix.cli import commands
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
 from dpmix.run import exit_codes
+from dpmix.run.exit_codes import messages
 from dpmix.spec.starters import starters
 from tests.helpers.specs import ROOT
 
@@ -405,6 +408,55 @@ def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> 
             check=False,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "back from C\ninterrupted\n", "")
+
+
+def test_an_interruption_of_a_fit_that_compiles_comes_a_little_later() -> None:
+    code = (
+        "import ctypes, os, signal, time\n"
+        "from dpmix.errors import Interrupted\n"
+        "from dpmix.run.runner import stop_on_signals\n"
+        "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
+        "try:\n"
+        "    with stop_on_signals() as stop, stop.at_once():\n"
+        "        ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()\n"
+        "        print('back from C', flush=True)\n"
+        "        time.sleep(20)\n"
+        "except Interrupted:\n    print('interrupted')"
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(number=int(number))],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "back from C\ninterrupted\n", "")
+
+
+def test_names_do_nothing_at_a_terminal(tmp_path: Path) -> None:
+    spec = {
+        "data": {"path": "t.csv", "columns": ["a\x1b[31m\x07\nforged: line"], "domain": [[0, 1]]},
+        "mechanism": {"kind": "laplace", "epsilon": 1},
+        "model": {"kind": "mixture"},
+    }
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(spec))
+
+    def said(*more: str) -> tuple[str, str]:
+        command = [sys.executable, "-m", "dpmix", "validate", "s.yaml", *more]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stdout, done.stderr
+
+    assert "a?[31m??forged: line of " in said()[0]
+    assert said("--set", "model.b\x1b[31m=1")[1].startswith("dpmix: error: model.b?[31m: unknown key")
+
+
+def test_bars_keep_what_they_write() -> None:
+    stream = io.StringIO()
+    taken = messages(stream)
+    taken.write("\x1b[1mname\x1b[0m\n")
+    taken.rich_proxied_file.write("\x1b[1mbar\x1b[0m\n")
+    assert stream.getvalue() == "?[1mname?[0m\n\x1b[1mbar\x1b[0m\n"
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

@@ -215,6 +215,41 @@ def test_what_else_is_missing_is_named(spec: dict[str, Any]) -> None:
     assert "SIZE must be a whole number" in refused(spec, BERNOULLI.replace("SIZE = 1", "SIZE = 0"))
     assert "'p q' must be a name" in refused(spec, BERNOULLI.replace('{"p": 0}', '{"p q": 0}'))
     assert "draw is taken" in refused(spec, BERNOULLI.replace('{"p": 0}', '{"draw": 0}'))
+    clash = '{"rate": 1, "rate_entry": 0}'
+    assert "rate_entry is taken" in refused(spec, BERNOULLI.replace('{"p": 0}', clash))
+
+
+@pytest.mark.parametrize(
+    ("start", "draw"),
+    [
+        ("", "np.random.beta"),
+        ("from numpy.random import beta\n", "beta"),
+        ("import random\n", "random.betavariate"),
+        ("def of(a, b):\n    return np.random.beta(a, b)\n", "of"),
+    ],
+)
+def test_randomness_that_no_seed_reaches_is_refused(spec: dict[str, Any], start: str, draw: str) -> None:
+    text = BERNOULLI.replace("rng.beta(model.a, model.b)", f"{draw}(model.a, model.b)") + start
+    said = refused(spec, text)
+    name = "of" if draw == "of" else "draw_prior"
+    drawn = "np.random.beta" if draw == "of" else draw
+    line = line_of(text, f"{drawn}(")
+    assert said.startswith(f"my_model.py, line {line}: {name} draws from {drawn}")
+    assert said.endswith("which no seed of the spec reaches; draw from rng")
+
+
+def test_a_module_beside_the_file_is_refused(
+    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "helper_of_a_model.py").write_text("CAP = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = refused(spec, BERNOULLI + "from helper_of_a_model import CAP\n")
+    assert "imports helper_of_a_model" in said and "put what it needs of it into my_model.py" in said
+
+
+def test_records_are_not_draw_theta_s_to_write(spec: dict[str, Any]) -> None:
+    text = BERNOULLI.replace("successes = 0.0", "successes = 0.0\n    records[0, 0] = 9.0")
+    assert "draw_theta must leave records as they are; it writes into theta" in refused(spec, text)
 
 
 def test_what_goes_wrong_is_told_with_its_line(spec: dict[str, Any]) -> None:

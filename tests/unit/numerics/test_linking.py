@@ -157,8 +157,8 @@ class _Stop:
 class _Model:
     """Compiles something, or nothing, and goes no further."""
 
-    def __init__(self, compiles: bool) -> None:
-        self._compiles = compiles
+    def __init__(self, compiles: bool, keeps_code: bool) -> None:
+        self._compiles, self.keeps_code = compiles, keeps_code
 
     def compile(self, rng: Any) -> None:
         for _ in range(2 * self._compiles):
@@ -167,16 +167,20 @@ class _Model:
 
 
 @pytest.mark.parametrize(
-    ("quiet", "compiles", "lines"), [(False, True, 1), (False, False, 0), (True, True, 0)]
+    ("quiet", "compiles", "kept", "lines"),
+    [(False, True, True, 1), (False, True, False, 1), (False, False, True, 0), (True, True, True, 0)],
 )
-def test_a_fit_says_that_it_compiles(quiet: bool, compiles: bool, lines: int, capsys: Any) -> None:
-    task: Any = Run(_Model(compiles), 1, 0, 1, 1, (0,))  # type: ignore[arg-type]
+def test_a_fit_says_that_it_compiles(
+    quiet: bool, compiles: bool, kept: bool, lines: int, capsys: Any
+) -> None:
+    task: Any = Run(_Model(compiles, kept), 1, 0, 1, 1, (0,))  # type: ignore[arg-type]
     workspace: Any = None
     stop: Any = _Stop()
     with pytest.raises(SamplerError, match="no further"), show_fit(quiet) as watch:
         run(task, workspace, 1, stop, watch)
     said = capsys.readouterr().err
-    assert said == "dpmix: compiling, once for this kind of fit; about 10 s\n" * lines
+    how = ", once for this kind of fit" if kept else " what is not kept on disk"
+    assert said == f"dpmix: compiling{how}; about 10 s\n" * lines
 
 
 def test_what_is_compiled_elsewhere_is_not_said() -> None:

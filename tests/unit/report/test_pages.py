@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 from xml.etree import ElementTree
 
 import numpy as np
@@ -193,6 +195,28 @@ def test_pictures_have_a_form_for_telephones() -> None:
     assert float(wide[0]) == pytest.approx(7.2 * 72)
     assert float(narrow[0]) == pytest.approx(4.1 * 72)
     assert float(narrow[1]) > float(wide[1])  # panels below each other
+
+
+def test_long_names_leave_room_for_ticks_on_telephones() -> None:
+    with drawing((7.2, 2.0)) as (figure, axes):
+        axes.plot([-3, 3], [0, 1])
+        axes.set_yticks([0, 1], ["a", "a long name of a category that does not end soon"])
+        axes.set(xlim=(-4, 4), xlabel="standard deviations of the replicates from their mean")
+    captioned(figure, "x", "y")
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(boxes) > 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert axes.xaxis.label.get_window_extent().x1 <= figure.bbox.x1
+    assert axes.get_yticklabels()[1].get_text() == "a long name of a ca…"
+
+
+def test_letters_that_our_font_lacks_are_drawn_by_the_reader_s() -> None:
+    with drawing((3.0, 2.0)) as (figure, axes):
+        axes.set_xlabel("收入")
+    with catch_warnings():
+        simplefilter("error")
+        assert "收入" in svg(figure).decode()
 
 
 def test_a_picture_within_a_page_escapes_its_words() -> None:

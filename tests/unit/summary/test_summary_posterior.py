@@ -21,6 +21,8 @@ from dpmix.report.page import render_posterior
 from dpmix.run import exit_codes
 from dpmix.summary.posterior_result import (
     PosteriorSummary,
+    _curve,
+    _errors,
     dirichlet_distance,
     expected_errors,
     summarize_posterior,
@@ -69,6 +71,19 @@ def test_expected_errors_are_those_of_all_outcomes(case: str) -> None:
         assert errors == pytest.approx(mean, rel=1e-3)  # no simulation, but for the rounded sensitivity
     else:
         assert abs(errors.mean() - mean) < LIMIT * errors.std() / np.sqrt(4000) + 1e-3 * mean
+
+
+def test_of_two_categories_errors_are_sums_over_all_counts() -> None:
+    release = CASES["two"][0]
+    known, n = known_of(release), release.n
+    rows = np.array([(c, n - c) for c in range(n + 1)])
+    errors = expected_errors(known, rows, np.random.default_rng(1))
+    found = {one.about: one for one in _errors(known, None, np.random.default_rng(1))}
+    prior = found["averaged over the prior"]
+    weights = stats.betabinom(n, *known.prior).pmf(rows[:, 0])
+    assert (prior.mean, prior.mcse) == (pytest.approx(np.sum(weights * errors)), 0.0)
+    shares, curve = _curve(known, np.random.default_rng(1)) or ((), ())
+    assert shares == pytest.approx(rows[:, 0] / n) and curve == pytest.approx(errors)
 
 
 def nearest(noisy_counts: np.ndarray) -> np.ndarray:
