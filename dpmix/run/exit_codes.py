@@ -25,8 +25,8 @@ class Messages:
         self._stream, self._says = stream, says
 
     @property
-    def rich_proxied_file(self) -> Messages:
-        """What rich writes to, whose bars and colours are its own."""
+    def unchanged(self) -> Messages:
+        """The same for bars, which move and colour what they write."""
         return Messages(self._stream, str)
 
     def write(self, text: str) -> int:

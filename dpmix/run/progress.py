@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["ChainProgress", "Due", "Watch", "show_fit", "show_phase", "show_work"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["ChainProgress", "Due", "Watch", "show_fit", "show_phase", "show_work", "terminal"]
 
 _FIRST, _NEXT = 10.0, 60.0  # seconds after which work off a terminal says how far it is, and between lines
 
@@ -89,14 +92,20 @@ class _Lines(Watch):
             _line(f"{many}: {done:,} of {total:,} sweeps ({100 * done // total}%)")
 
 
+def terminal() -> Console:
+    """Return standard error as rich writes to it."""
+    from rich.console import Console
+
+    return Console(file=getattr(sys.stderr, "unchanged", sys.stderr))
+
+
 class _TerminalWatch(Watch):
     """Shows a fit on a terminal: a line for what is done once, and a bar for each chain."""
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._console = Console(stderr=True)
+        self._console = terminal()
         self._bars = Progress(
             TextColumn("chain {task.fields[chain]}"),
             BarColumn(),
@@ -170,9 +179,7 @@ def show_phase(what: str, quiet: bool) -> Iterator[None]:
         with _now_and_then(what):
             yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
+    with terminal().status(what):
         yield
 
 
@@ -223,9 +230,8 @@ def show_work(
 
         yield tell
         return
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=terminal(), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)

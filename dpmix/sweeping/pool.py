@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from dpmix.run.progress import Due
+from dpmix.run.progress import Due, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -311,13 +311,12 @@ class _Terminal(Board):
 
     def __init__(self, total: int, done: int) -> None:
         super().__init__(total, done, False)
-        from rich.console import Console
         from rich.live import Live
 
         self._last: deque[Outcome] = deque(maxlen=_ENDED_SHOWN)
         self._running: Mapping[int, Progress] = {}
         self._begin = time.monotonic()
-        self._live = Live(console=Console(stderr=True), get_renderable=self._table, transient=True)
+        self._live = Live(console=terminal(), get_renderable=self._table, transient=True)
         self._live.start()
 
     def show(self, running: Mapping[int, Progress]) -> None:

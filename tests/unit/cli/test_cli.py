@@ -455,7 +455,7 @@ def test_bars_keep_what_they_write() -> None:
     stream = io.StringIO()
     taken = messages(stream)
     taken.write("\x1b[1mname\x1b[0m\n")
-    taken.rich_proxied_file.write("\x1b[1mbar\x1b[0m\n")
+    taken.unchanged.write("\x1b[1mbar\x1b[0m\n")
     assert stream.getvalue() == "?[1mname?[0m\n\x1b[1mbar\x1b[0m\n"
 
 

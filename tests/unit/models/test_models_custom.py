@@ -248,7 +248,7 @@ def test_a_module_beside_the_file_is_refused(
 
 
 def test_records_are_not_draw_theta_s_to_write(spec: dict[str, Any]) -> None:
-    text = BERNOULLI.replace("successes = 0.0", "successes = 0.0\n    records[0, 0] = 9.0")
+    text = BERNOULLI.replace("successes = 0.0", "successes = 0.0\n    records[0, 0] = 0.5")
     assert "draw_theta must leave records as they are; it writes into theta" in refused(spec, text)
 
 

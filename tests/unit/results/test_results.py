@@ -257,6 +257,14 @@ def test_layouts_of_tables() -> None:
     assert taken.columns[0].bad == [False, True]
 
 
+def test_no_name_does_anything_at_a_terminal() -> None:
+    name = "a\x1b[31m\x07\nforged: line"
+    table = Table("r", [name], [TableColumn("x", [1.0], "x", where="text")])
+    lines = to_text(tree_of(ResultSection("t", brief=[name], text=[[table]]))).splitlines()
+    assert "a?[31m??forged: line" in lines[-3] and not any(line.startswith("forged") for line in lines)
+    assert all(line.isprintable() for line in lines)
+
+
 def test_terminals_leave_out_what_is_too_wide_or_empty() -> None:
     wide = [TableColumn(f"c{i}", [1.0], "a long name", spare=i > 5) for i in range(9)]
     empty = TableColumn("none", [None], "empty", if_any=True)
