@@ -229,8 +229,7 @@ class _Run:
                 ends = ", ".join(bounds_in_words({"domain": part.bounds, "date": part.date}))
                 found.append(
                     f"{count:,} of {self._count:,} values of {part.name} lie outside [{ends}], to which the "
-                    "records behind the release were clamped: they are taken as they are, and the line "
-                    "goes on"
+                    f"records behind the release were clamped: {self._predictor.outside}"
                 )
         return found
 

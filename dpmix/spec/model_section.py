@@ -33,6 +33,7 @@ __all__ = [
     "BETA",
     "BetaBase",
     "BetaMixture",
+    "CLAMPED_MEANS",
     "CONCENTRATION",
     "GammaPrior",
     "MixtureSection",
@@ -72,6 +73,11 @@ TRUNCATED_MEANS: Final = (
     "bounds."
 )
 """What coefficients are where `model.response` is truncated."""
+CLAMPED_MEANS: Final = (
+    "The line is in predictors clamped to their bounds, as the table holds them: beta is the slope in these, "
+    "and x_mean and x_cov are of latent values before that."
+)
+"""What coefficients are where `model.predictors` is clamped."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 RECORDS_SD: Final = (0.0053, 0.54)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
@@ -145,7 +145,31 @@ def _shares_beyond(
         found.append(float((ndtr((low - centre) / sd) + ndtr((centre - high) / sd)).mean()))
     if truncated:
         found[-1] = 0.0
+    elif model.get("predictors") == "clamped":
+        found[-1] = _response_beyond(own, model, mean, cov, bounds)
     return found
+
+
+_POINTS = 256
+"""Fixed normal points, spread evenly, that stand for the latent predictors of records."""
+
+
+def _response_beyond(
+    own: Mapping[str, Floats], model: Mapping[str, Any], mean: Floats, cov: Floats, bounds: list[Pair]
+) -> float:
+    """Return the posterior mean of the share of responses beyond their bounds, clamped predictors given."""
+    p, beta, root = mean.shape[1], own["beta"], np.linalg.cholesky(cov)
+    step = 1.5  # to the root of x^(p + 1) = x + 1, whose powers spread multiples evenly
+    for _ in range(60):
+        step = (1.0 + step) ** (1.0 / (p + 1.0))
+    points = ndtri((0.5 + np.outer(np.arange(1, _POINTS + 1), step ** -np.arange(1.0, p + 1.0))) % 1.0)
+    (low, high), ends, total = bounds[-1], np.array(bounds[:-1]).T, 0.0
+    sd = np.sqrt(_get(own, model, "sigma2"))
+    for point in points:
+        x = np.clip(mean + root @ point, *ends)
+        at = beta[:, 0] + (beta[:, 1:] * x).sum(axis=1)
+        total += float((ndtr((low - at) / sd) + ndtr((at - high) / sd)).mean())
+    return total / _POINTS
 
 
 def _within(

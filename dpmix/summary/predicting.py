@@ -99,6 +99,8 @@ class Predictor(ABC):
         The parameters that predictions are made of.
     new : bool
         Whether intervals are of new records rather than of means.
+    outside : str
+        What becomes of values beyond the public bounds, in words.
     """
 
     inputs: tuple[Input, ...]
@@ -106,6 +108,7 @@ class Predictor(ABC):
     what: str
     used: tuple[Stored, ...]
     new: bool = False
+    outside: str = "they are taken as they are, and the line goes on"
 
     def __init__(self, level: float, draws: int) -> None:
         self.level = level
@@ -305,8 +308,12 @@ class _Regression(Predictor):
         self._normals = ndtri((order + 0.5) / self.draws)
         law = expect(chains.mechanism, ClampedMomentsLaw)
         bounds = law.bounds
-        response = (chains.spec.get("model") or {}).get("response", "clamped")
-        self._truncated = bounds[-1] if response == "truncated" else None
+        model = chains.spec.get("model") or {}
+        self._truncated = bounds[-1] if model.get("response") == "truncated" else None
+        # beyond their bounds values count as the nearer one where the line is in clamped predictors
+        self._ends = np.array(bounds[:-1]).T if model.get("predictors") == "clamped" else None
+        if self._ends is not None:
+            self.outside = "so are these, as model.predictors: clamped has it"
         names = _names(law, q)
         if len(bounds) != q:
             raise ValueError("bounds")
@@ -326,6 +333,9 @@ class _Regression(Predictor):
 
     def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
         normals = self._normals if new else None
+        if self._ends is not None:
+            own = rows[:, : self._ends.shape[1]]
+            rows = np.column_stack([np.clip(own, *self._ends), rows[:, own.shape[1] :]])
         if not self._group:
             return responses(self._beta[0], self._sigma2[0], rows, normals, self._truncated)[:, None]
         found = np.empty((len(rows), self.draws))

@@ -96,6 +96,7 @@ class Line:
     nu: float = 5.0
     psi: Array | None = None
     truncated: bool = False
+    clamped_predictors: bool = False
 
     @property
     def p(self) -> int:
@@ -124,7 +125,8 @@ class Line:
             noise = np.einsum("sij,sj->si", root, rng.standard_normal((size, p)))
             mean = self.mu0 + noise / np.sqrt(self.weight)
         x = mean[:, None] + np.einsum("sij,snj->sni", root, rng.standard_normal((size, n, p)))
-        y = beta[:, :1] + np.einsum("sni,si->sn", x, beta[:, 1:])
+        line = np.clip(x, *self.bounds[:-1].T) if self.clamped_predictors else x
+        y = beta[:, :1] + np.einsum("sni,si->sn", line, beta[:, 1:])
         if self.truncated:
             y = truncated(rng, y, np.sqrt(sigma2)[:, None], *self.bounds[-1])
         else:

@@ -22,7 +22,7 @@ from dpmix.models.sum_augmentation import draw_theta
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 
-__all__ = ["Units", "draw_line", "draw_predictors", "second_moments"]
+__all__ = ["Units", "draw_coefficients", "draw_line", "draw_predictors", "second_moments"]
 
 Floats = NDArray[np.float64]
 
@@ -71,10 +71,16 @@ class Units(NamedTuple):
 @njit
 def draw_line(model, rng, values, moments):
     """Draw all that is not known of the parameters given the moments (q + 1, q + 1) of a database."""
+    draw_coefficients(model, rng, values, moments)
+    draw_predictors(model, rng, values, moments)
+
+
+@njit
+def draw_coefficients(model, rng, values, moments):
+    """Draw beta, and the sd of the errors where it is not known, given the moments of (1, x, y)."""
     _draw_beta(model, rng, values, moments)
     if not model.known[SD]:
         _draw_sd(model, rng, values, moments)
-    draw_predictors(model, rng, values, moments)
 
 
 @draw_theta.register
@@ -84,7 +90,7 @@ def _draw_theta(model: Moments, rng, theta, records, tally):
     second_moments(model, records, moments)
     draw_line(model, rng, theta.values, moments)
     if theta.learnt[0] > 0.0:
-        move_jointly(model, rng, theta, records, tally, moments)
+        move_jointly(model, rng, theta, records, records, tally, moments)
 
 
 @njit

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpmix.models import latent_groups
 from dpmix.models.latent_groups import Slopes, draw_sizes, grouped_sums, make_slopes, parameters_of_groups
+from dpmix.models.linear_regression.clamped_predictors import start_within
 from dpmix.models.linear_regression.joint import (
     ACTIVE,
     LEARNING,
@@ -125,6 +126,7 @@ class GroupedRegressionChain(ParametricChain):
         for group in range(groups):
             theta = Line(self.values[group], self.learnt[group])
             draw_prior(law, rng, theta.values)
+            start_within(law, theta.values)
             draw_records(law, rng, theta, self.records[self.starts[group] : self.starts[group + 1]])
             pack(law, theta.values, points[group])
         self.slopes = make_slopes(sizes, points, np.zeros_like(points), release.size_scale)

@@ -47,6 +47,7 @@ __all__ = [
     "NEAR",
     "SEEN",
     "approximate",
+    "approximate_by_moments",
     "carry",
     "coordinates",
     "follow",
@@ -282,6 +283,25 @@ def _approximate(model: Moments, values, moments, near, work, rest):
     moments (q + 1, q + 1) are those of (1, z, e) over the records that are not in `near` (count, 2 q), whose
     rows hold z and e, and room; `rest` (size,) is set to the differences, work (3, q + 1, q + 1) is scratch.
     """
+    approximate_by_moments(model, values, moments, work, rest)
+    matrix, q = work[0], len(model.columns)
+    for i in range(len(near)):
+        record = near[i]
+        for j in range(q):
+            value = matrix[j + 1, 0]
+            for k in range(j + 1):
+                value += matrix[j + 1, k + 1] * record[k]
+            record[q + j] = clip(value)
+        subtract(record, rest)
+    return distance(rest)
+
+
+@njit
+def approximate_by_moments(model, values, moments, work, rest):
+    """Set `rest` to what is released less the sums of the records that moments stand for.
+
+    work[0] is set to the matrix that takes (1, z, e) to (1, x~, y~), unclamped.
+    """
     size = len(model.columns) + 1
     matrix, half, table = work[0], work[1], work[2]
     map_of(model, values, matrix, True)
@@ -300,16 +320,6 @@ def _approximate(model: Moments, values, moments, near, work, rest):
     for j in range(len(rest)):
         rest[j] = model.released[j]
     _subtract_moments(table, rest)
-    q = size - 1
-    for i in range(len(near)):
-        record = near[i]
-        for j in range(q):
-            value = matrix[j + 1, 0]
-            for k in range(j + 1):
-                value += matrix[j + 1, k + 1] * record[k]
-            record[q + j] = clip(value)
-        subtract(record, rest)
-    return distance(rest)
 
 
 @njit
@@ -484,8 +494,12 @@ def _given_sums(model: Moments, released):
 
 
 @njit
-def move_jointly(model, rng, theta, records, tally, moments):
-    """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
+def move_jointly(model, rng, theta, records, straight, tally, moments):
+    """Move parameters and records.
+
+    `straight` has in its first q columns what the matrix of `map_of` makes of z and e: of records whose line
+    is in unclamped predictors, x and y themselves. `moments` (q + 1, q + 1) are those of 1 and these.
+    """
     q = len(model.columns)
     k = coordinates(model)
     learnt, values = theta.learnt, theta.values
@@ -494,7 +508,7 @@ def move_jointly(model, rng, theta, records, tally, moments):
     rest, inverse = np.empty(len(tally.sums)), np.empty((q - 1, q - 1))
     point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
     pack(model, values, point)
-    near = _set_apart(model, learnt, values, moved, records, moments, work)
+    near = _set_apart(model, learnt, values, moved, straight, moments, work)
     _standardized(model, values, moments, work, standard)
     before = approximate(model, values, standard, near, work, rest)
     old = point.copy()
@@ -510,8 +524,7 @@ def move_jointly(model, rng, theta, records, tally, moments):
     rest[:] = model.released
     offer = np.empty(records.shape[1])
     for i in range(len(records)):
-        follow(matrix, records[i], offer)
-        fill(model, offer)
+        carry(model, values, moved, matrix, records[i], offer)
         subtract(offer, rest)
     level = distance(rest)
     gain = model.rate * (tally.level[0] - level + after - before)
@@ -519,11 +532,10 @@ def move_jointly(model, rng, theta, records, tally, moments):
     accepted = gain >= 0.0 or rng.random() < math.exp(gain)
     if accepted:
         learnt[ACCEPTED] += 1.0
-        values[:] = moved
         for i in range(len(records)):
-            follow(matrix, records[i], offer)
-            fill(model, offer)
+            carry(model, values, moved, matrix, records[i], offer)
             records[i][:] = offer
+        values[:] = moved
         tally.sums[:] = rest
         tally.level[0] = level
     if learnt[LEARNING] > 0.0:

@@ -4,7 +4,8 @@ Data augmentation over records of predictors and response (`dpmix.models.linear_
 conjugate draws of the parameters given these (`dpmix.models.linear_regression.conjugate_draws`), and joint
 moves of both (`dpmix.models.linear_regression.joint`), on variables rescaled to [-1, 1]
 (`dpmix.models.linear_regression.conjugate_draws`). Where errors are truncated, parameters move as in
-`dpmix.models.linear_regression.truncated`.
+`dpmix.models.linear_regression.truncated`; where the line is in clamped predictors, all is as in
+`dpmix.models.linear_regression.clamped_predictors`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
+from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, start_within
 from dpmix.models.linear_regression.conjugate_draws import Units, draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
 from dpmix.models.linear_regression.latent_records import (
@@ -39,7 +41,13 @@ from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricM
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.spec.days import Day, alike
-from dpmix.spec.model_section import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
+from dpmix.spec.model_section import (
+    CLAMPED_MEANS,
+    ERRORS_SCALE,
+    TRUNCATED_MEANS,
+    coefficients_in_words,
+    niw_from_bounds,
+)
 
 if TYPE_CHECKING:
     from dpmix.models.linear_regression.section import LinearRegressionModel
@@ -104,7 +112,8 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     stated = model.sigma2_prior.b
     scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
-    kind = TruncatedMoments if model.response == "truncated" else Moments
+    line = ClampedPredictorMoments if model.predictors == "clamped" else Moments
+    kind = TruncatedMoments if model.response == "truncated" else line
     return kind(
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
@@ -195,6 +204,7 @@ class LinearRegression(ParametricModel):
         self.attrs = {
             "prior": _prior_in_words(law, _dated(stated, release.dates), predictors),
             "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
+            "predictors": "clamped" if isinstance(law, ClampedPredictorMoments) else "unclamped",
             "prior_of": "rescaled variables",
         }
         if len(rows):
@@ -227,10 +237,13 @@ class LinearRegression(ParametricModel):
             root = saved[:, q + 1 + p : end].reshape(-1, p, p)
             out["x_cov"][where] = units.covariance() * (root @ root.transpose(0, 2, 1))
         if "prediction" in out:
-            mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
+            rows = self.rows
+            if isinstance(self.law, ClampedPredictorMoments):
+                rows = np.clip(rows, -1.0, 1.0)
+            mean = np.repeat(beta[:, :1], len(rows), axis=1)
             for j in range(p):  # one by one: the same for any number of draws at once
-                mean += beta[:, 1 + j, None] * self.rows[:, j]
-            spread = np.repeat(sd[:, None], len(self.rows), axis=1)
+                mean += beta[:, 1 + j, None] * rows[:, j]
+            spread = np.repeat(sd[:, None], len(rows), axis=1)
             if isinstance(self.law, TruncatedMoments):  # what lies within the bounds is not clamped
                 response = truncated(mean, spread, -1.0, 1.0, saved[:, end:])
                 mean = recorded = truncated_means(mean, spread, -1.0, 1.0)
@@ -282,6 +295,8 @@ def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str
     truncated = isinstance(law, TruncatedMoments)
     words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
     meant = f" {TRUNCATED_MEANS}" if truncated else ""
+    if isinstance(law, ClampedPredictorMoments):
+        meant = f" {CLAMPED_MEANS}"
     return f"{words[0].upper()}{words[1:]}.{meant}"
 
 
@@ -304,6 +319,7 @@ class RegressionChain(AugmentedChain):
         learnt[ACTIVE] = float(model.joint)
         theta = Line(model.start.copy(), learnt)
         draw_prior(law, rng, theta.values)
+        start_within(law, theta.values)
         records = np.zeros((model.n, 2 * q))
         draw_records(law, rng, theta, records)
         super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)

@@ -6,6 +6,7 @@ from pydantic import Field, Tag, model_validator
 
 from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal
 from dpmix.spec.model_section import (
+    CLAMPED_MEANS,
     ERRORS_SHAPE,
     TRUNCATED_MEANS,
     Matrix,
@@ -73,6 +74,12 @@ class LinearRegressionModel(ModelSection):
         "(a Tobit model); truncated: errors are truncated so that responses lie within the bounds, and beta "
         "is not the slope of the mean response.",
     )
+    predictors: Literal["unclamped", "clamped"] = Field(
+        "unclamped",
+        description="What the line is in: unclamped, the normal latent predictors before those beyond their "
+        "bounds are clamped to these (the paper's model), for values that were cut; clamped, the predictors "
+        "as the table holds them, for values that lie at or near their bounds, such as 0 and 1.",
+    )
     prior_mean: NumberOrVector = Field(
         0.0,
         description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
@@ -112,6 +119,8 @@ class LinearRegressionModel(ModelSection):
         for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
             if matrix is not None:
                 _check_covariance(key, matrix)
+        if self.predictors == "clamped" and self.response == "truncated":
+            raise refusal("predictors", "clamped goes with response: clamped; leave out one of the two")
         # a spec that was written with its defaults reads back
         if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
             raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
@@ -121,8 +130,9 @@ class LinearRegressionModel(ModelSection):
 
     def in_words(self, spec: Any) -> str:
         """Say what is fitted, and what the prior of the coefficients means."""
-        cut = f". {TRUNCATED_MEANS[:-1]}" if self.response == "truncated" else ""
-        return f"a linear regression{self._coefficients(spec)}{cut}"
+        meant = {"truncated": TRUNCATED_MEANS}.get(self.response, "")
+        meant = CLAMPED_MEANS if self.predictors == "clamped" else meant
+        return f"a linear regression{self._coefficients(spec)}" + (f". {meant[:-1]}" if meant else "")
 
     def _coefficients(self, spec: Any) -> str:
         """Say what the prior of the coefficients means, where the bounds are known and all goes together."""

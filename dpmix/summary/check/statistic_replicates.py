@@ -153,8 +153,10 @@ class ClampedMomentsReplicator(StatisticReplicator):
         beta = np.asarray(self._get("beta", chain, state))
         root = np.linalg.cholesky(np.asarray(self._get("x_cov", chain, state)).reshape(p, p))
         x = np.asarray(self._get("x_mean", chain, state)).ravel() + rng.standard_normal((n, p)) @ root.T
+        clamped = self.model.get("predictors") == "clamped"
+        line = np.clip(x, self.low[:-1], self.high[:-1]) if clamped else x
         mean, sd = (
-            beta[0] + x @ beta[1:],
+            beta[0] + line @ beta[1:],
             math.sqrt(float(np.asarray(self._get("sigma2", chain, state)).ravel()[0])),
         )
         y = self._response(mean, sd, rng)

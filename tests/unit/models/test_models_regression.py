@@ -55,6 +55,8 @@ def settings(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": "linear_regression", "prior_sd": line.sd}
     if line.truncated:
         found["response"] = "truncated"
+    if line.clamped_predictors:
+        found["predictors"] = "clamped"
     if line.sigma2 is not None:
         found["sigma2"] = line.sigma2
     else:
@@ -184,7 +186,8 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
             recount(chain.law, chain.records, chain.tally)
             chain.sweep(2)
         now = theta({name: column[0] for name, column in chain.run(1).items()})
-        mean = values[0] + chain.records[:, :p] @ values[1 : p + 1]
+        taken = chain.records[:, p + 1 : -1] if line.clamped_predictors else chain.records[:, :p]
+        mean = values[0] + taken @ values[1 : p + 1]
         noise = (chain.records[:, p] - mean) / values[p + 1]
         if line.truncated:  # then normal as well
             ends = (-1.0 - mean) / values[p + 1], (1.0 - mean) / values[p + 1]
@@ -284,6 +287,10 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
         ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
+        (
+            {"predictors": "clamped", "response": "truncated"},
+            "model.predictors: clamped goes with response: clamped; leave out one of the two",
+        ),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],
 )

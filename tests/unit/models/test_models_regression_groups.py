@@ -141,7 +141,8 @@ def joint_p_values(
         place = i % n
         g = int(np.searchsorted(chain.starts, place, side="right")) - 1
         record, values = chain.records[place], chain.values[g]
-        mean = values[0] + record[:p] @ values[1 : p + 1]
+        taken = record[p + 1 : -1] if line.clamped_predictors else record[:p]
+        mean = values[0] + taken @ values[1 : p + 1]
         noise = (record[p] - mean) / values[p + 1]
         if line.truncated:  # then normal as well
             ends = (-1.0 - mean) / values[p + 1], (1.0 - mean) / values[p + 1]
@@ -175,6 +176,15 @@ def test_joint_law_is_invariant(sampler: str, alone: bool) -> None:
 def test_joint_law_is_invariant_with_truncated_errors(sampler: str, alone: bool) -> None:
     joint, offers = SAMPLERS[sampler]
     line = dataclasses.replace(FREE, truncated=True)
+    values = joint_p_values(line, joint, 3 * offers, 8, 2000 if alone else 500, alone=alone)
+    worst = min(values, key=lambda name: values[name])
+    assert values[worst] > LEVEL, worst
+
+
+@pytest.mark.parametrize(("sampler", "alone"), [("soma, joint", False), ("joint", True)])
+def test_joint_law_is_invariant_with_clamped_predictors(sampler: str, alone: bool) -> None:
+    joint, offers = SAMPLERS[sampler]
+    line = dataclasses.replace(FREE, clamped_predictors=True)
     values = joint_p_values(line, joint, 3 * offers, 8, 2000 if alone else 500, alone=alone)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst

@@ -105,6 +105,41 @@ def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_p
     assert rows["prediction[0]"]["mean"] == rows["prediction_clamped[0]"]["mean"]
 
 
+def test_a_line_in_clamped_predictors_is_told_and_predicted_from(release: Path, tmp_path: Path) -> None:
+    rows = [[1.0, -1.0], [9.0, -9.0], [4.0, -5.0]]
+    chains = fitted(release, tmp_path / "c.h5", predictors="clamped", predict=rows)
+    content = dpmix.summarize([tmp_path / "c.h5"]).to_json()
+    assert "as the table holds them" in content["prior"]
+    draws, rng, bounds = draws_of(chains), np.random.default_rng(2), np.array(BOUNDS)
+    beyond, root = np.zeros(3), np.linalg.cholesky(draws["x_cov"])
+    for _ in range(100):
+        x = draws["x_mean"] + np.einsum("dij,dj->di", root, rng.normal(size=draws["x_mean"].shape))
+        y = draws["beta"][:, 0] + (draws["beta"][:, 1:] * np.clip(x, *bounds[:-1].T)).sum(axis=1)
+        record = np.column_stack([x, y + np.sqrt(draws["sigma2"]) * rng.normal(size=len(y))])
+        beyond += ((record < bounds[:, 0]) | (record > bounds[:, 1])).mean(axis=0) / 100
+    np.testing.assert_allclose(list(content["beyond_bounds"].values()), beyond, atol=0.006)
+    # beyond the bounds a value counts as the nearer one: in the fit, and in predictions of a table
+    np.testing.assert_allclose(
+        draws["prediction"][:, 0], draws["beta"] @ np.array([1.0, 1.0, -1.0]), atol=1e-10
+    )
+    np.testing.assert_array_equal(draws["prediction"][:, 1], draws["prediction"][:, 2])
+    (tmp_path / "at.csv").write_text("x1,x2\n1,-1\n9,-9\n4,-5\n")
+    found = dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    np.testing.assert_allclose(found["mean"], draws["prediction"].mean(axis=0), atol=1e-10)
+
+
+def test_beyond_the_bounds_a_value_counts_as_the_nearer_one(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted(release, tmp_path / "c.h5", predictors="clamped")
+    (tmp_path / "at.csv").write_text("x1,x2\n9,-9\n")
+    capsys.readouterr()
+    dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    told = capsys.readouterr().err
+    assert "1 of 1 values of x1 lie outside [-3, 4]" in told
+    assert "so are these, as model.predictors: clamped has it" in told and "goes on" not in told
+
+
 def test_more_sweeps_are_not_recommended_under_a_prior_that_makes_no_sense(
     release: Path, tmp_path: Path
 ) -> None:
