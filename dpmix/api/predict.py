@@ -26,7 +26,7 @@ from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.parametric_summary import regression_account
 from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
-from dpmix.summary.remarks import convergence_remarks, line_doubt
+from dpmix.summary.remarks import convergence_remarks
 
 if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
@@ -235,7 +235,7 @@ class _Run:
 
 
 def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
-    """Say why not to trust predictions: chains, by the parameters in use, and a line in other predictors."""
+    """Say why not to trust predictions: chains, by the parameters in use, and what else they are of."""
     assert isinstance(chains, NamedChains)  # or there were no predictor
     scalars = {}
     for parameter in predictor.used:
@@ -244,7 +244,7 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
         for entry, name in enumerate(parameter.labels()):
             scalars[name] = describe(flat[:, :, entry], predictor.level)
     said = [remark.text for remark in convergence_remarks(scalars, acceptance_of(chains), chains)]
-    return said + line_doubt(regression_account(chains).shares)
+    return said + regression_account(chains).of_predictions()
 
 
 def _paths(chains: PathLike | Sequence[PathLike]) -> list[PathLike]:

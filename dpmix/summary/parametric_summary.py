@@ -23,7 +23,13 @@ from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
 from dpmix.summary.quantities import BEYOND, MOVED, Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
-from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
+from dpmix.summary.remarks import (
+    convergence_remarks,
+    learning_remarks,
+    line_doubt,
+    prior_remarks,
+    release_remarks,
+)
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.summary_result import Distribution, Summary
 from dpmix.summary.variance import parametric_shares
@@ -65,17 +71,31 @@ class RegressionAccount:
         About shares beyond the bounds.
     latent : mapping of str to pair of str
         Column and group of the predictors of a line that is in their values before clamping.
+    cut : list of str
+        Of which responses more lies beyond the bounds than is told, in words.
     """
 
     beyond: Mapping[str, float] = field(default_factory=dict)
     absurd: list[Remark] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
 
     @property
     def shares(self) -> Beyond:
         """The shares, as they are reported."""
         return Beyond(self.beyond, latent=self.latent)
+
+    def of_predictions(self) -> list[str]:
+        """Say where predictions are not of what the table holds, of predictors or of the response."""
+        found = line_doubt(self.shares)
+        if self.cut:
+            found.append(
+                f"Under the fit {', '.join(self.cut)} lie beyond the public bounds and count as clamped to "
+                "them, a Tobit model: means and intervals are of responses before that, and not of what is "
+                "recorded."
+            )
+        return found
 
 
 def regression_account(chains: NamedChains) -> RegressionAccount:
@@ -92,7 +112,7 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
     }
     beyond: dict[str, float] = {}
     latent: dict[str, tuple[str, str]] = {}
-    remarks = []
+    remarks, cut = [], []
     in_latent = model.get("predictors") != "clamped"
     for place, group in enumerate(groups or ("",)):
         own = {name: values[:, place] if groups else values for name, values in drawn.items()}
@@ -101,10 +121,12 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
             key, response = f"{group},{name}" if group else name, name == list(bounds)[-1]
             beyond[key] = share
             latent |= {key: (name, group)} if in_latent and not response else {}
+            if share > BEYOND and response:
+                cut.append(f"{percent(share)} of values of {name}{f' in {group}' if group else ''}")
             if share > BEYOND and (in_latent or response):
                 remarks.append(_remark(name, share, bounds[name], group, response=response))
     absurd = prior_remarks(_within(chains, stored, model, bounds), bounds, _CURE)
-    return RegressionAccount(beyond, absurd, remarks, latent)
+    return RegressionAccount(beyond, absurd, remarks, latent, cut)
 
 
 def _bounds(chains: NamedChains) -> dict[str, Pair]:
