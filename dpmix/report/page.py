@@ -19,6 +19,7 @@ from dpmix.report import check_page, parametric_page, plots
 from dpmix.report.drawn_release import plain, shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
+from dpmix.spec.capabilities import counted
 from dpmix.spec.days import day_text
 from dpmix.store.html import BLUE, GREEN, GREY, ORANGE, captioned, drawing, image
 from dpmix.summary.clustering import LOSS_NAMES
@@ -210,22 +211,25 @@ def _partition(summary: Summary) -> list[str]:
         return []
     estimate, ball = found.estimate, found.estimate.ball
     other = next(e for loss, e in found.estimates.items() if loss != found.loss)
+    outlined = "is the one cluster" if estimate.n_clusters == 1 else f"are the {estimate.n_clusters} clusters"
+    fewest = counted(ball.vertical_upper.n_clusters, "cluster")
     caption = (
-        f"How probably two records are in one cluster, from {found.draws:,} draws. Outlined are the "
-        f"{estimate.n_clusters} clusters of the partition with the least expected "
+        f"How probably two records are in one cluster, from {found.draws:,} draws. Outlined "
+        f"{outlined} of the partition with the least expected "
         f"{LOSS_NAMES[estimate.loss]} that was found ({estimate.expected_loss:.3g}). The "
         f"{100 * ball.level:g}% credible ball around it has radius {ball.radius:.3g}; partitions on its rim "
-        f"have {ball.vertical_upper.n_clusters} clusters (fewest), {ball.vertical_lower.n_clusters} (most) "
+        f"have {fewest} (fewest), {ball.vertical_lower.n_clusters} (most) "
         f"and {ball.horizontal.n_clusters} (farthest). Expected adjusted Rand index: "
         f"{estimate.expected_ari:.2f}. Under the {LOSS_NAMES[other.loss]} the estimate has "
-        f"{other.n_clusters} clusters."
+        f"{counted(other.n_clusters, 'cluster')}."
     )
     if estimate.ari is not None:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
     if len(found.kept) < found.records:
         caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
     picture = plots.coclustering_figure(summary, found)
-    alt = f"Probability that two records share a cluster: the estimate has {estimate.n_clusters} clusters"
+    many = counted(estimate.n_clusters, "cluster")
+    alt = f"Probability that two records share a cluster: the estimate has {many}"
     return [captioned(picture, alt, caption, "map")]
 
 
