@@ -573,6 +573,7 @@ class Chain:
         signal.pthread_sigmask(signal.SIG_SETMASK, hear)
         self.sweeps = until
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background have it ignored
 mixtures.MixtureAdvice._prior_ranges = lambda self: None
 mixtures.MixtureAdvice._told = lambda *args: (SimpleNamespace(leans=[0.0], thrown=lambda noise: None), [])
 InformedMixture.make_chain = lambda *args: Chain()

@@ -394,6 +394,7 @@ def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> 
     code = (
         "import ctypes, os, signal, time\n"
         "from dpmix.run.exit_codes import heed_signals\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # jobs in the background have it ignored
         "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
         "heed_signals()\n"
         "ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()\n"
