@@ -140,6 +140,13 @@ class TableColumn:
     optional: bool = False
     note: str = ""
 
+    @classmethod
+    def of_words(
+        cls, values: Sequence[Any], label: str, where: str = "text page", **more: Any
+    ) -> TableColumn:
+        """Return a column of words that are only shown."""
+        return cls("", values, label, str, where=where, **more)
+
     def cells(self, *, page: bool = False) -> list[str]:
         """Return the values as text, a dash where there is none."""
         form = self.page_form if page and self.page_form is not None else self.form
