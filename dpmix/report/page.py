@@ -1,22 +1,22 @@
-"""The HTML report of a summary: its tree, and its pictures.
+"""HTML pages of a summary, of the comparison of two groups, and of a released posterior.
 
-The comparison of two fits as an HTML page: one file, no scripts, nothing loaded from elsewhere.
-
-The HTML report of a released posterior: one file with everything in it.
+Each is the tree of its result with pictures: one file, no scripts, nothing loaded from elsewhere. Pictures
+are SVG in data URIs; all text that comes from a file is escaped. The same result always gives the same page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from dpmix.release.column_units import unit_of
-from dpmix.report import check_page, parametric_page, plots
-from dpmix.report.drawn_release import plain, shown
+from dpmix.report import parametric_page, plots
+from dpmix.report.release_pictures import check_pictures, plain, shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.spec.capabilities import counted
@@ -48,19 +48,14 @@ MOST_TRACES = 24
 
 
 def render(summary: Summary) -> str:
-    """Return the report as one HTML page.
-
-    Pictures are SVG in data URIs; all text that comes from a file is escaped. The same summary always gives
-    the same page.
-    """
-    in_units = (
-        summary.provenance.mechanism.on_data_scale
-    )  # outputs of a square wave, say, are numbers of cells
+    """Return the report of a summary."""
+    # outputs of a square wave, say, are numbers of cells
+    in_units = summary.provenance.mechanism.on_data_scale
     pictures = {
         "density": _density(summary),
         "model": [*parametric_page.regression_pictures(summary), *parametric_page.class_pictures(summary)],
         "distribution": _distribution(summary),
-        "check": check_page.pictures(summary.check, summary.dated if in_units else NONE),
+        "check": check_pictures(summary.check, summary.dated if in_units else NONE),
         "variance_shares": plots.uncertainty_pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
@@ -88,14 +83,8 @@ def _density(summary: Summary) -> list[str]:
             "Posterior mean density of both columns together: lines where it is 2, 10, 25, 50, 75 and 90% of "
             "its highest. Points are released values, with their noise."
         )
-        parts.append(
-            captioned(
-                plots.joint_figure(summary),
-                _joint_finding(summary.joint, summary.dated),
-                caption,
-                "map",
-            )
-        )
+        finding = _joint_finding(summary.joint, summary.dated)
+        parts.append(captioned(plots.joint_figure(summary), finding, caption, "map"))
     return parts
 
 
@@ -227,10 +216,9 @@ def _partition(summary: Summary) -> list[str]:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
     if len(found.kept) < found.records:
         caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
-    picture = plots.coclustering_figure(summary, found)
     many = counted(estimate.n_clusters, "cluster")
     alt = f"Probability that two records share a cluster: the estimate has {many}"
-    return [captioned(picture, alt, caption, "map")]
+    return [captioned(plots.coclustering_figure(summary, found), alt, caption, "map")]
 
 
 def _least_known(summary: Summary) -> list[str]:
@@ -274,11 +262,15 @@ def _traces(summary: Summary) -> list[str]:
     ]
 
 
+# The comparison of two groups
+
+
 def render_contrast(found: Contrast) -> str:
-    """Return the comparison as one HTML page; the same comparison always gives the same page."""
+    """Return the page of a comparison."""
+    captions = chain([found.meaning()], repeat("The same of what has another scale."))
     pictures = [
-        captioned(contrast_figure(found, axis, parts), _finding(found, axis, parts), _caption(found, place))
-        for place, (axis, parts) in enumerate(panels(found).items())
+        captioned(contrast_figure(found, axis, parts), _finding(found, axis, parts), caption)
+        for (axis, parts), caption in zip(panels(found).items(), captions, strict=False)
     ]
     return to_page(found.tree, {"difference": pictures})
 
@@ -352,15 +344,14 @@ def _finding(found: Contrast, axis: str | None, parts: Sequence[Difference]) -> 
     return f"Difference of {of}, {first} less {second}, {beyond}: {named}"
 
 
-def _caption(found: Contrast, place: int) -> str:
-    return found.meaning() if place == 0 else "The same of what has another scale."
+# A released posterior
 
 
 MOST_SHARES = 12
 
 
 def render_posterior(summary: PosteriorSummary) -> str:
-    """Return the report as one HTML page; the same summary always gives the same page."""
+    """Return the page of a released posterior."""
     pictures = {"density": _densities(summary), "expected_hellinger/curve": _errors(summary)}
     return to_page(summary.tree, pictures)
 
@@ -395,17 +386,11 @@ def share_figure(share: Share, name: str = "") -> Figure:
     with drawing((7.2, 3.0)) as (figure, axes):
         axes.plot(share.grid, share.prior_density, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
         if share.accounted is not None:
-            axes.plot(
-                share.grid,
-                share.accounted.density,
-                color=GREEN,
-                lw=1.6,
-                ls="-.",
-                label="mechanism accounted for",
-            )
+            label = "mechanism accounted for"
+            axes.plot(share.grid, share.accounted.density, color=GREEN, lw=1.6, ls="-.", label=label)
         axes.plot(share.grid, share.density, color=BLUE, lw=1.8, label="released posterior")
         axes.set(xlim=(share.grid[0], share.grid[-1]), ylim=(0.0, 1.08 * float(share.density.max())))
-        axes.set(xlabel=f"probability of {_plain(name or share.name)}", ylabel="density")
+        axes.set(xlabel=f"probability of {plain(name or share.name, None)}", ylabel="density")
         figure.legend(loc="outside upper left", ncols=3)
     return figure
 
@@ -427,10 +412,5 @@ def error_figure(summary: PosteriorSummary) -> Figure:
         axes.plot(*summary.curve, color=BLUE, lw=1.6)
         axes.axvline(float(summary.counts[0]) / summary.n, color=ORANGE, lw=1.2, ls="--")
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, None), ylabel="expected Hellinger distance")
-        axes.set(xlabel=f"true share of {_plain(named(summary, summary.shares[0]))}")
+        axes.set(xlabel=f"true share of {plain(named(summary, summary.shares[0]), None)}")
     return figure
-
-
-def _plain(name: str) -> str:
-    """Return a name that matplotlib takes for text, not for mathematics."""
-    return name.replace("$", r"\$")

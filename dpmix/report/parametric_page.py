@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
-from dpmix.report.drawn_release import plain
+from dpmix.report.release_pictures import plain
 from dpmix.store.html import (
     BLUE,
     COLOURS,
@@ -252,7 +251,8 @@ def _figure(summary: Summary, found: CompositionResults) -> Figure:
             prefix = f"{found.group}," if found.group else ""
             draws = [summary.series.get(series.format(prefix + name)) for name in names]
             if draws[0] is not None and draws[1] is not None:
-                _dots(axes, draws[0].ravel(), draws[1].ravel())
+                x, y = (part.ravel()[:: max(1, part.size // _POINTS)] for part in draws if part is not None)
+                axes.scatter(x, y, s=3, color=BLUE, alpha=0.15, lw=0, rasterized=True)
             edge = _edge(found.ellipsoids[key], pair)
             axes.plot(edge[0], edge[1], color=BLUE, lw=1.8)
             if found.truth is not None:
@@ -262,11 +262,6 @@ def _figure(summary: Summary, found: CompositionResults) -> Figure:
             axes.set_xlabel(f"{label} of {plain(names[0])}")
             axes.set_ylabel(f"{label} of {plain(names[1])}")
     return figure
-
-
-def _dots(axes: Axes, x: Floats, y: Floats) -> None:
-    step = max(1, x.size // _POINTS)
-    axes.scatter(x[::step], y[::step], s=3, color=BLUE, alpha=0.15, lw=0, rasterized=True)
 
 
 def _edge(ellipsoid: Ellipsoid, pair: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:

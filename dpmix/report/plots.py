@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpmix.errors import UsageError
-from dpmix.report.drawn_release import plain, shown, values_of
+from dpmix.report.release_pictures import plain, shown, values_of
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import (
     BLUE,
@@ -248,12 +248,6 @@ def chain_legend(summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def share_outside(summary: Summary) -> float:
-    """Share of the released values that lie outside the density's grid; 0 where they are not on its scale."""
-    steps = shown(summary, next(iter(summary.densities))) if summary.densities else None
-    return 0.0 if steps is None else steps.outside
-
-
 def _ranks(series: Floats) -> Floats:
     """Ranks 0.5, 1.5, .. among all draws; ties are broken at random, the same way every time."""
     tie = np.random.default_rng(0).random(series.size)
@@ -276,8 +270,11 @@ def _small_axes() -> AbstractContextManager[Axes]:
 # Where the uncertainty comes from, as bars
 
 
-_PARTS = (("sampling", BLUE, "white"), ("privacy", ORANGE, "white"), ("prior", GREY, INK))
-_NAMES = {"sampling": "sampling", "privacy": "privacy noise", "prior": "prior"}
+_PARTS = (
+    ("sampling", "sampling", BLUE, "white"),
+    ("privacy", "privacy noise", ORANGE, "white"),
+    ("prior", "prior", GREY, INK),
+)
 _LEAST = 0.06  # share that has room for its figure
 
 
@@ -294,8 +291,7 @@ def uncertainty_pictures(found: VarianceShares) -> list[str]:
     if found.reason:
         caption += f" What is missing: {found.reason}."
     alt = "; ".join(
-        f"{name}: {100 * part.sampling:.0f}% sampling, {100 * part.privacy:.0f}% privacy noise, "
-        f"{100 * part.prior:.0f}% prior"
+        f"{name}: {part.sampling:.0%} sampling, {part.privacy:.0%} privacy noise, {part.prior:.0%} prior"
         for name, part in found.named().items()
     )
     return [captioned(shares_figure(found), alt, caption)]
@@ -308,15 +304,13 @@ def shares_figure(found: VarianceShares) -> Figure:
     with drawing((7.2, 0.95 + 0.34 * rows.size)) as (figure, axes):
         left = np.zeros(rows.size)
         bars = []
-        for name, colour, ink in _PARTS:
+        for name, label, colour, ink in _PARTS:
             shares = np.array([float(getattr(part, name)) for part in named.values()])
-            bars.append(axes.barh(rows, shares, left=left, height=0.66, color=colour, label=_NAMES[name]))
+            bars.append(axes.barh(rows, shares, left=left, height=0.66, color=colour, label=label))
             for row, share in enumerate(shares):
                 if share >= _LEAST:
                     middle = (left[row] + 0.5 * share, row)
-                    axes.annotate(
-                        f"{100 * share:.0f}%", middle, ha="center", va="center", color=ink, fontsize=8
-                    )
+                    axes.annotate(f"{share:.0%}", middle, ha="center", va="center", color=ink, fontsize=8)
             left += shares
         axes.set_yticks(rows, [plain(name) for name in named])
         axes.set(xlim=(0.0, 1.0), ylim=(rows.size - 0.5, -0.5))

@@ -140,6 +140,13 @@ class TableColumn:
     optional: bool = False
     note: str = ""
 
+    @classmethod
+    def of_words(
+        cls, values: Sequence[Any], label: str, where: str = "text page", **more: Any
+    ) -> TableColumn:
+        """Return a column of words that are only shown."""
+        return cls("", values, label, str, where=where, **more)
+
     def cells(self, *, page: bool = False) -> list[str]:
         """Return the values as text, a dash where there is none."""
         form = self.page_form if page and self.page_form is not None else self.form
@@ -383,22 +390,6 @@ class Tree:
 
     def __iter__(self) -> Iterator[ResultSection]:
         return iter(self.sections)
-
-    def __contains__(self, key: str) -> bool:
-        return any(section.key == key for section in self.sections)
-
-    def __getitem__(self, key: str) -> ResultSection:
-        """Return the section called `key`.
-
-        Raises
-        ------
-        KeyError
-            Where there is none.
-        """
-        for section in self.sections:
-            if section.key == key:
-                return section
-        raise KeyError(key)
 
     def ordered(self, keys: Sequence[str]) -> list[ResultSection]:
         """Return the sections by these keys, others where "*" is among them, or else last."""

@@ -16,17 +16,15 @@ import dpmix
 from dpmix.errors import UsageError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.cells import Counts
-from dpmix.report.check_page import entries_figure
-from dpmix.report.drawn_release import _tallied, shown
 from dpmix.report.page import render
 from dpmix.report.plots import (
     density_figure,
     order_of,
     plot_density,
     rank_figure,
-    share_outside,
     trace_figure,
 )
+from dpmix.report.release_pictures import _tallied, entries_figure, shown
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.check_result import Check, Entry
@@ -184,8 +182,8 @@ def test_the_density_alone_as_a_file(summary, tmp_path):
 
 def test_share_outside_counts_the_values_beyond_the_grid(summary):
     grid, z = summary.density.grid, summary.released
-    assert share_outside(summary) == pytest.approx(np.mean((z < grid[0]) | (z > grid[-1])))
-    assert share_outside(summary) > 0.1
+    assert shown(summary, "").outside == pytest.approx(np.mean((z < grid[0]) | (z > grid[-1])))
+    assert shown(summary, "").outside > 0.1
 
 
 def test_traces_and_ranks_show_every_chain(summary):
@@ -215,7 +213,6 @@ def beta_summary(folder, kind, observed, allocations=None, trust="local", **para
 def test_wavelet_coefficients_are_not_drawn_as_values(tmp_path):
     found = beta_summary(tmp_path, "wavelet", np.full((60, 7), 0.5), np.arange(60) % 3, levels=2, scale=[1.0])
     assert shown(found, "") is None
-    assert share_outside(found) == 0.0
     assert not [p for p in density_figure(found).axes[0].patches if p.get_label().startswith("released")]
     page = render(found)
     assert "noisy wavelet coefficients, is not on this scale" in page

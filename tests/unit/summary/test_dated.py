@@ -16,8 +16,9 @@ from matplotlib.ticker import MaxNLocator
 import dpmix
 from dpmix.errors import DataError, SpecError
 from dpmix.models.linear_regression.model import Units, _labels
-from dpmix.report import check_page, plots
+from dpmix.report import plots
 from dpmix.report.page import render
+from dpmix.report.release_pictures import curve_figure
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of, day_text
 from dpmix.spec.model_section import coefficients_in_words
@@ -106,7 +107,7 @@ def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
         page,
     )
     for date, kind in ((True, AutoDateLocator), (False, MaxNLocator)):
-        drawn = check_page.curve_figure(summary.check.curves[""], "", date=date).axes[0]
+        drawn = curve_figure(summary.check.curves[""], "", date=date).axes[0]
         assert isinstance(drawn.xaxis.get_major_locator(), kind)
     plain = dpmix.summarize(dated_chains(tmp_path, dates="[]"))
     assert not isinstance(plots.density_figure(plain).axes[0].xaxis.get_major_locator(), AutoDateLocator)
