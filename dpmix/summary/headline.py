@@ -79,28 +79,24 @@ def verdict_of(
     cells : CellShares, optional
         Of a histogram.
     """
-    fine: list[str] = []
     grave, doubts = cells_doubt(beyond, cells)
-    for severe, mild, good in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
-        grave += severe
-        doubts += mild
-        fine += good
+    told: dict[str, list[str]] = {NOT_YET: grave, WITH_CARE: doubts, USABLE: []}
+    for answer, reason in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
+        told[answer].append(reason)
     if grave:
         return Verdict(NOT_YET, (*grave, *doubts))
-    return Verdict(WITH_CARE, tuple(doubts)) if doubts else Verdict(USABLE, tuple(fine))
+    return Verdict(WITH_CARE, tuple(doubts)) if doubts else Verdict(USABLE, tuple(told[USABLE]))
 
 
-Found = tuple[list[str], list[str], list[str]]
-
-
-def _of_contraction(parameters: Mapping[str, Scalar]) -> Found:
+def _of_contraction(parameters: Mapping[str, Scalar]) -> tuple[str, str]:
+    """Return what the contractions alone let be answered, and why; so do the two that follow."""
     known = {
         name: scalar.contraction
         for name, scalar in parameters.items()
         if is_headline(name) and scalar.contraction is not None
     }
     if not known:
-        return [], ["How much the release taught beyond the prior is not known."], []
+        return WITH_CARE, "How much the release taught beyond the prior is not known."
     moved = {name for name in known if parameters[name].beside_prior == "moved"}
 
     def worst_of(weak: Iterable[str]) -> str:
@@ -110,26 +106,25 @@ def _of_contraction(parameters: Mapping[str, Scalar]) -> Found:
     if central:
         worst = worst_of(central)
         if worst in moved:
-            return [_overruled(worst, known[worst], LEARNT)], [], []
-        text = (
+            return NOT_YET, _overruled(worst, known[worst], LEARNT)
+        return NOT_YET, (
             f"The release says next to nothing about {worst}: it took away {_share(known[worst])} of the "
             f"prior's spread (contraction; at least {LEARNT:g} is wanted)."
         )
-        return [text], [], []
     few = [name for name, value in known.items() if value < WELL_LEARNT]
     if few:
         worst = worst_of(few)
         more = f", and below that for {len(few) - 1} more" if len(few) > 1 else ""
         if worst in moved:
-            return [], [_overruled(worst, known[worst], WELL_LEARNT, more)], []
-        text = (
+            return WITH_CARE, _overruled(worst, known[worst], WELL_LEARNT, more)
+        return WITH_CARE, (
             f"The prior has a say in {worst}: the release took away {_share(known[worst])} of its spread "
             f"(contraction; {WELL_LEARNT:g} or more is wanted{more})."
         )
-        return [], [text], []
     worst = min(known, key=known.__getitem__)
-    text = f"The release, not the prior, speaks: the least contraction is {known[worst]:.2f}, of {worst}."
-    return [], [], [text]
+    return USABLE, (
+        f"The release, not the prior, speaks: the least contraction is {known[worst]:.2f}, of {worst}."
+    )
 
 
 def _overruled(name: str, value: float, wanted: float, more: str = "") -> str:
@@ -140,31 +135,29 @@ def _overruled(name: str, value: float, wanted: float, more: str = "") -> str:
     )
 
 
-def _of_check(check: Check) -> Found:
+def _of_check(check: Check) -> tuple[str, str]:
     if check.overall is None:
         why = f": {check.reason}" if check.reason else ""
-        return [], [f"The release could not be checked against the fit{why}."], []
-    if check.overall < SUSPECT:
-        text = f"The release is unlike what the fitted model would release (check, p = {check.overall:.2g})."
-        return [text], [], []
-    return [], [], [f"The release is what the fitted model would release (check, p = {check.overall:.2g})."]
+        return WITH_CARE, f"The release could not be checked against the fit{why}."
+    answer, how = (NOT_YET, "unlike what") if check.overall < SUSPECT else (USABLE, "what")
+    return answer, f"The release is {how} the fitted model would release (check, p = {check.overall:.2g})."
 
 
-def _of_chains(parameters: Mapping[str, Scalar]) -> Found:
+def _of_chains(parameters: Mapping[str, Scalar]) -> tuple[str, str]:
     stuck = [name for name, scalar in parameters.items() if scalar.stuck_apart]
     if stuck:
-        return [f"The chains are stuck, each at a value of its own, in {stuck[0]}."], [], []
+        return NOT_YET, f"The chains are stuck, each at a value of its own, in {stuck[0]}."
     known = {name: scalar.rhat for name, scalar in parameters.items() if scalar.rhat is not None}
     if not known:
-        return [], ["Whether the chains agree is not known: R-hat needs two chains, and draws enough."], []
-    worst = max(known, key=known.__getitem__)
-    value = known[worst]
+        return WITH_CARE, "Whether the chains agree is not known: R-hat needs two chains, and draws enough."
+    worst, value = max(known.items(), key=lambda each: each[1])
     if value > FAR:
-        return [f"The chains do not agree yet: R-hat is {value:.4f} for {worst}; run longer."], [], []
+        return NOT_YET, f"The chains do not agree yet: R-hat is {value:.4f} for {worst}; run longer."
     if value >= RHAT:
-        text = f"The chains agree only roughly: R-hat is {value:.4f} for {worst} (below {RHAT} is wanted)."
-        return [], [text], []
-    return [], [], [f"The chains agree: R-hat is at most {value:.4f}."]
+        return WITH_CARE, (
+            f"The chains agree only roughly: R-hat is {value:.4f} for {worst} (below {RHAT} is wanted)."
+        )
+    return USABLE, f"The chains agree: R-hat is at most {value:.4f}."
 
 
 def _is_central(name: str) -> bool:
@@ -177,7 +170,7 @@ def _share(contraction: float) -> str:
     return "nothing" if contraction <= 0.0 else f"{math.floor(100 * contraction)}%"
 
 
-# What stands at the head of a summary: what it is of, median and mean with intervals, the verdict
+# The head itself: what it is of, median and mean with intervals, the verdict
 
 
 _MOST = 12  # figures at the head
