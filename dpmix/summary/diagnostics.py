@@ -147,45 +147,51 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
     prior : float64 array (draws,), optional
         Draws from the prior, for the contraction.
     """
-    found = _described(series, level, prior)
-    return found if prior is None else replace(found, prior=_prior_quantiles(prior, level))
-
-
-def _prior_quantiles(prior: Floats, level: float) -> tuple[float, ...] | None:
-    with np.errstate(invalid="ignore"):  # of priors whose draws may be infinite
-        ends = np.quantile(prior, levels(level))
-    return tuple(ends.tolist()) if np.isfinite(ends).all() else None
-
-
-def _described(series: Floats, level: float, prior: Floats | None) -> Scalar:
-    learnt = contraction(series, prior)
     probabilities = levels(level)
-    quantiles = dict(
-        zip([f"{p:.12g}" for p in probabilities], np.quantile(series, probabilities).tolist(), strict=True)
+    quantiles = np.quantile(series, probabilities).tolist()
+    found = Scalar(
+        mean=float(series.mean()),
+        sd=float(series.std(ddof=1)) if series.size > 1 else 0.0,
+        quantiles=dict(zip([f"{p:.12g}" for p in probabilities], quantiles, strict=True)),
+        rhat=None,
+        ess_bulk=None,
+        ess_tail=None,
+        mcse=None,
+        note=None,
+        contraction=contraction(series, prior),
+        prior=None if prior is None else _prior_quantiles(prior, level),
     )
-    mean, sd = float(series.mean()), float(series.std(ddof=1)) if series.size > 1 else 0.0
-    chains, draws = series.shape
-
-    def partly(note: str, *, stuck_apart: bool = False) -> Scalar:
-        beside = beside_prior(series, prior, series.size)
-        return Scalar(mean, sd, quantiles, None, None, None, None, note, stuck_apart, learnt, beside)
-
     if np.ptp(series) == 0.0:
-        value, note = float(series.flat[0]), "the same in every draw"
-        return Scalar(value, 0.0, quantiles, None, None, None, 0.0, note, contraction=learnt)
+        return replace(found, mean=float(series.flat[0]), sd=0.0, mcse=0.0, note="the same in every draw")
+    chains, draws = series.shape
     if draws < MIN_DRAWS:
-        return partly(f"no diagnostics from {draws} draws a chain (at least {MIN_DRAWS})")
+        note = f"no diagnostics from {draws} draws a chain (at least {MIN_DRAWS})"
+        return replace(found, note=note, beside_prior=beside_prior(series, prior, series.size))
     with np.errstate(all="ignore"):  # a folded series may be constant: R-hat is then the bulk's
         ratio = float(arviz().rhat(series, method="rank")) if chains > 1 else np.nan
         bulk = _finite(arviz().ess(series, method="bulk"))
         tail = _finite(arviz().ess(series, method="tail", prob=(probabilities[0], probabilities[2])))
         mcse = _finite(arviz().mcse(series, method="mean"))
     if np.isinf(ratio):
-        return partly("each chain stays at a value of its own", stuck_apart=True)
-    alone = "R-hat needs two chains" if chains == 1 else None
-    effective = min((found for found in (bulk, tail) if found is not None), default=float(series.size))
-    beside = beside_prior(series, prior, effective)
-    return Scalar(mean, sd, quantiles, _finite(ratio), bulk, tail, mcse, alone, False, learnt, beside)
+        beside = beside_prior(series, prior, series.size)
+        note = "each chain stays at a value of its own"
+        return replace(found, note=note, stuck_apart=True, beside_prior=beside)
+    effective = min((size for size in (bulk, tail) if size is not None), default=float(series.size))
+    return replace(
+        found,
+        rhat=_finite(ratio),
+        ess_bulk=bulk,
+        ess_tail=tail,
+        mcse=mcse,
+        note="R-hat needs two chains" if chains == 1 else None,
+        beside_prior=beside_prior(series, prior, effective),
+    )
+
+
+def _prior_quantiles(prior: Floats, level: float) -> tuple[float, ...] | None:
+    with np.errstate(invalid="ignore"):  # of priors whose draws may be infinite
+        ends = np.quantile(prior, levels(level))
+    return tuple(ends.tolist()) if np.isfinite(ends).all() else None
 
 
 def _finite(value: object) -> float | None:
