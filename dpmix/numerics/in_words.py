@@ -7,10 +7,11 @@ a tenth is "0.1", though the double next to it is a little more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 __all__ = [
+    "all_of",
     "figure",
     "figure_below",
     "figures",
@@ -59,6 +60,11 @@ def figures(values: Iterable[float]) -> list[str]:
         if len(set(names)) == len(names):
             break
     return names
+
+
+def all_of(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def printable(text: str, kept: str = "\n\t") -> str:

@@ -1,8 +1,7 @@
-"""Results about compositions, and warnings about them: ellipsoids, censoring, comparison with a truth.
+"""Results about compositions: ellipsoids, censoring, comparison with a truth; and warnings about them.
 
-Warnings about compositions: when threshold, noise or method make an answer unreliable.
-
-Source: Guo, Barrientos and Pena, sections 3.1.1 (censoring), 3.2 (range of the means) and 4.1 (n, epsilon).
+Threshold, noise or method may make an answer unreliable: Guo, Barrientos and Pena, sections 3.1.1
+(censoring), 3.2 (range of the means) and 4.1 (n, epsilon).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from scipy.special import digamma
 
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.numerics.in_words import figure
+from dpmix.numerics.in_words import all_of, figure
 from dpmix.results.nodes import (
     Array,
     Block,
@@ -378,7 +377,7 @@ def composition_remarks(groups: Sequence[CompositionResults], chains: ChainSet) 
     """
     texts = []
     for number, found in enumerate(groups):
-        own = _censored(found, found.components)
+        own = _censored(found)
         own += _outside(_released_means(found, number, len(groups), chains), found.censoring)
         own += _noise(found)
         texts += [f"{found.group}: {text}" if found.group else text for text in own]
@@ -395,11 +394,11 @@ def composition_remarks(groups: Sequence[CompositionResults], chains: ChainSet) 
     return [Remark(text, convergence=False) for text in texts]
 
 
-def _censored(found: CompositionResults, names: tuple[str, ...]) -> list[str]:
-    censoring, texts = found.censoring, []
+def _censored(found: CompositionResults) -> list[str]:
+    censoring, names, texts = found.censoring, found.components, []
     much = [j for j in range(len(names)) if censoring.share[j] >= MOSTLY_CENSORED]
     if much:
-        listed = _listed([f"{names[j]} ({100 * censoring.share[j]:.0f}%)" for j in much])
+        listed = all_of([f"{names[j]} ({100 * censoring.share[j]:.0f}%)" for j in much])
         texts.append(
             f"Most entries of {listed} are below the threshold {censoring.threshold:g} under the fit, and "
             "censored: the release says little of them; have it made with a smaller threshold."
@@ -409,7 +408,7 @@ def _censored(found: CompositionResults, names: tuple[str, ...]) -> list[str]:
     ratio = censoring.bias / censoring.total_sd
     biased = [j for j in range(len(names)) if ratio[j] >= BIASED]
     if biased:
-        listed = _listed([f"{names[j]} ({ratio[j]:.1f})" for j in biased])
+        listed = all_of([f"{names[j]} ({ratio[j]:.1f})" for j in biased])
         texts.append(
             f"Censoring at {censoring.threshold:g} moves the mean logarithm of {listed} by more than half "
             "its standard deviation (in brackets, in standard deviations), which the bootstrap does not "
@@ -463,7 +462,7 @@ def _noise(found: CompositionResults) -> list[str]:
     if not high:
         return []
     prior = "" if found.is_bootstrap else "depend on the prior, and "
-    listed = _listed([f"{names[j]} ({_times(ratio[j])})" for j in high])
+    listed = all_of([f"{names[j]} ({ratio[j]:.3g})" for j in high])
     return [
         f"The noise on the mean logarithm of {listed} is the larger part of its error (in brackets: its "
         f"standard deviation over that of the mean itself): results {prior}move from release to release; "
@@ -502,7 +501,7 @@ def _tolerance(found: CompositionResults, chains: ChainSet) -> list[str]:
     if tolerance < LOOSE * usual:
         return []
     return [
-        f"abc keeps simulations within {tolerance:.3g} of the release, {_times(tolerance / usual)} times as "
+        f"abc keeps simulations within {tolerance:.3g} of the release, {tolerance / usual:.3g} times as "
         "far as two releases of one alpha usually are from each other: results are wider than the posterior; "
         "use a smaller sampler.keep, a prior from a part of the records (mechanism.split with p2 or p5), or "
         "sampler.kind: data_augmentation."
@@ -529,11 +528,3 @@ def _run_off(found: CompositionResults, chains: ChainSet) -> list[str]:
         "favour compositions that are alike, and have no integral at all where an alpha is below 1; use "
         "sampler.kind: data_augmentation."
     ]
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.3g}"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

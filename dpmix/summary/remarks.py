@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmix.numerics.in_words import permits_verbatim
+from dpmix.numerics.in_words import all_of, permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.dated import dates_or_figures
@@ -68,7 +68,7 @@ def convergence_remarks(
     stuck = [name for name, scalar in parameters.items() if scalar.stuck_apart]
     if stuck:
         texts.append(
-            f"The chains are stuck, each at a value of its own, in {_listed(stuck)}: do not use them."
+            f"The chains are stuck, each at a value of its own, in {all_of(stuck)}: do not use them."
         )
     texts += _too_short(parameters, chains, absurd)
     if all(scalar.ess_bulk is None for scalar in parameters.values()):
@@ -82,7 +82,7 @@ def convergence_remarks(
     if len(chains.ids) < chains.planned:
         missing = [str(i) for i in range(chains.planned) if i not in chains.ids]
         texts.append(
-            f"{len(chains.ids)} of the spec's {chains.planned} chains are here; missing: {_listed(missing)}."
+            f"{len(chains.ids)} of the spec's {chains.planned} chains are here; missing: {all_of(missing)}."
         )
     mean, bound = acceptance.mean, acceptance.bound
     # at bounds above 1/2 every second proposal is accepted in any case: nothing to warn of
@@ -241,7 +241,7 @@ def line_doubt(beyond: Beyond) -> list[str]:
     if not named:
         return []
     return [
-        f"Under the fit {_listed(named)} lie beyond the public bounds: slopes and predictions are of these "
+        f"Under the fit {all_of(named)} lie beyond the public bounds: slopes and predictions are of these "
         f"latent values, and not of the table's where it has none there; {PREDICTORS_CURE}."
     ]
 
@@ -322,7 +322,7 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
             "of a measure which these share with the confidential ones, and too narrow: fit again."
         )
     if len(chains.versions) > 1:
-        texts.append(f"The chains were run by different versions of dpmix: {_listed(list(chains.versions))}.")
+        texts.append(f"The chains were run by different versions of dpmix: {all_of(list(chains.versions))}.")
     return [Remark(text, convergence=False) for text in texts]
 
 
@@ -388,7 +388,7 @@ def _figures(found: Mapping[str, float], form: str, limit: float | None = None) 
     """List the first few names with their values, none of them written as a limit that it is beyond."""
     first = [f"{name} ({_apart(value, form, limit)})" for name, value in list(found.items())[:MOST_LISTED]]
     more = len(found) - len(first)
-    return _listed([*first, f"{more} more"] if more else first)
+    return all_of([*first, f"{more} more"] if more else first)
 
 
 def _apart(value: float, form: str, limit: float | None) -> str:
@@ -398,7 +398,3 @@ def _apart(value: float, form: str, limit: float | None) -> str:
         digits += 1
         text = f"{value:.{int(form[1:-1]) + digits}f}"
     return text
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.numerics.equal_cells import spread
+from dpmix.numerics.in_words import all_of
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
@@ -367,8 +368,8 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
             ]
             if len(worst) > MOST_LISTED:
                 listed.append(f"{len(worst) - MOST_LISTED} more")
-            names = listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
-            parts.append(text.format(names=names, keys=keys, say="say" if " and " in keys else "says"))
+            say = "say" if " and " in keys else "says"
+            parts.append(text.format(names=all_of(listed), keys=keys, say=say))
     if not parts:
         return []
     note = f"In brackets the sensitivity to power scaling of the prior, from {SENSITIVE:g} on."
