@@ -1,6 +1,7 @@
-"""The comparison of two fits, as data and as a tree.
+"""The comparison of two groups: those of one release in one fit, or two fits of one parametric model.
 
-Comparison of two fits of one parametric model: by how much expected shares differ between two groups.
+Of two fits it is by how much expected shares differ, over all pairs of a draw of each; of groups of one
+release what its joint posterior says, draw by draw.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
-from dpmix.run.stored_parameters import Stored
 from dpmix.spec.days import Day
 from dpmix.summary.chains_account import provenance_of
 from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.headline import amount
 from dpmix.summary.row_labels import shown_name
-from dpmix.summary.subject import Subject, is_private, is_simulated
+from dpmix.summary.subject import Subject, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import ChainSet, NamedChains
+    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "Contrast",
@@ -295,43 +296,28 @@ class Contrast(Result):
         last = "beyond" if self.is_bootstrap else "Pr(> 0)" if self.by_sign else "Pr(beyond)"
         keys = ("mean", "sd", "lower", "upper", "mcse", "probability", "excludes_margin", "above")
         held = {key: [getattr(part, key) for part in found] for key in keys}
-        shown = "text page"
+        spans = [(part.lower, part.upper, part.upper - part.lower) for part in found]
+        intervals = [f"{amount(low, width)} to {amount(high, width)}" for low, high, width in spans]
         return Table(
             "component",
             self.names,
             [
-                TableColumn(
-                    "", self._written(first.mean), f"{self.title} in {first.label}", str, where=shown
-                ),
-                TableColumn("", self._written(second.mean), f"in {second.label}", str, where=shown),
+                TableColumn.of_words(self._written(first.mean), f"{self.title} in {first.label}"),
+                TableColumn.of_words(self._written(second.mean), f"in {second.label}"),
                 TableColumn("unit", [part.unit or None for part in found], optional=True, where="json"),
                 TableColumn("mean", held["mean"], where="json hdf5"),
-                TableColumn(
-                    "",
-                    self._written(held["mean"], apart=True),
-                    f"{first.label} - {second.label}",
-                    str,
-                    where=shown,
+                TableColumn.of_words(
+                    self._written(held["mean"], apart=True), f"{first.label} - {second.label}"
                 ),
                 TableColumn("sd", held["sd"], "sd", where="json hdf5 page"),
                 TableColumn("lower", held["lower"]),
                 TableColumn("upper", held["upper"]),
-                TableColumn(
-                    "",
-                    [
-                        f"{amount(part.lower, part.upper - part.lower)} to "
-                        f"{amount(part.upper, part.upper - part.lower)}"
-                        for part in found
-                    ],
-                    f"{100 * self.level:g}% interval",
-                    str,
-                    where=shown,
-                ),
+                TableColumn.of_words(intervals, f"{100 * self.level:g}% interval"),
                 TableColumn("mcse", held["mcse"], "MCSE", ".2g", where="json hdf5 page"),
                 TableColumn("probability", held["probability"]),
                 TableColumn("excludes_margin", held["excludes_margin"]),
                 TableColumn("above", held["above"], optional=True),
-                TableColumn("", [self._ending(part) for part in found], last, str, where=shown),
+                TableColumn.of_words([self._ending(part) for part in found], last),
             ],
             shown=[part.shown for part in found],
         )
@@ -350,7 +336,7 @@ class Contrast(Result):
         return figure(part.above if self.by_sign else part.probability, ".3f")
 
 
-# Comparison of two groups of one release: of what its joint posterior says, draw by draw.
+# Two groups of one release
 
 _SIZES = ("group_share", "group_size")  # of the groups, not of what is in them
 _MARGIN = 0.01
@@ -420,20 +406,19 @@ def contrast_groups(
             found.append(difference if of_shares else replace(difference, **_meant(name, subject, dated)))
             means.append((float(first[:, :, entry].mean()), float(second[:, :, entry].mean())))
     sizes = next((chains.read(p) for p in held if p.name == "group_size"), None)
-    method = str((chains.spec.get("sampler") or {}).get("kind"))
-    groups = [
+    first_group, second_group = (
         ContrastedFit(
             label=name,
             file=file,
             n=chains.n,
-            method=method,
+            method=_method(chains),
             mean=np.array([mean[number] for mean in means]),
             size=None if sizes is None else float(sizes[:, :, place].mean()),
         )
         for number, (name, place) in enumerate(zip(pair, places, strict=True))
-    ]
+    )
     return Contrast(
-        groups=(groups[0], groups[1]),
+        groups=(first_group, second_group),
         title=compared[0].title if of_shares else "parameter",
         differences=tuple(found),
         margin=wide,
@@ -479,27 +464,21 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, str
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "there are"
-            raise UsageError(
-                f"--groups: the release has no group {name}; {hint} {'' if near else listed}".rstrip()
-            )
+            hint = f"did you mean {near[0]}?" if near else f"there are {listed}".rstrip()
+            raise UsageError(f"--groups: the release has no group {name}; {hint}")
     return names[0], names[1]
 
 
 def _rows(parameter: Stored, of_shares: bool) -> list[str]:
     """Return the names of its entries, without the group; of shares those of the categories alone."""
     if of_shares:
-        return [str(name) for name in parameter.coords[parameter.dims[-1]]]
-    one = Stored(
-        parameter.name,
-        parameter.shape,
-        parameter.dims[1:],
-        parameter.coords,
-        parameter.role,
-        parameter.title,
-        parameter.column,
-    )
-    return one.labels()
+        return _components(parameter)
+    return replace(parameter, dims=parameter.dims[1:]).labels()
+
+
+def _components(shares: Stored) -> list[str]:
+    """Return the names of the categories that shares are of, without groups."""
+    return [str(name) for name in shares.coords[shares.dims[-1]]]
 
 
 def _group_difference(name: str, draws: Floats, margin: float, level: float) -> Difference:
@@ -520,7 +499,7 @@ def _group_difference(name: str, draws: Floats, margin: float, level: float) -> 
 
 def _guarantee(attrs: Mapping[str, Any]) -> JointGuarantee:
     """Return what the one release guarantees, for both groups together."""
-    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = stated_parameters(attrs)
     adjacency = str(attrs.get("adjacency", "replacement, private groups"))
     words = f"One release of both groups, with {guarantee_in_words(epsilon, delta, rho, 'global', adjacency)}"
     if is_simulated(attrs) or not is_private(attrs):
@@ -528,9 +507,7 @@ def _guarantee(attrs: Mapping[str, Any]) -> JointGuarantee:
     return JointGuarantee(epsilon, delta, rho, f"{words}.", adjacency)
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(float(value)) else float(value)
-
+# Two fits
 
 _HALVINGS = 60
 
@@ -586,8 +563,8 @@ def contrast_chains(
             "mean different things; fit both by the same kind of method"
         )
     found, means = [], []
-    order = [str(name) for name in shares[1].coords[shares[1].dims[0]]]
-    for place, name in enumerate(str(name) for name in shares[0].coords[shares[0].dims[0]]):
+    order = _components(shares[1])
+    for place, name in enumerate(_components(shares[0])):
         there = order.index(name)
         draws = [
             chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
@@ -600,12 +577,12 @@ def contrast_chains(
         texts.append(
             "Both fits are of the same release: differences are between methods, and not between groups."
         )
-    groups = [
+    a, b = (
         ContrastedFit(label, file, chains.n, _method(chains), np.array([mean[i] for mean in means]))
         for i, (label, file, chains) in enumerate(zip("AB", files, pair, strict=True))
-    ]
+    )
     return Contrast(
-        groups=(groups[0], groups[1]),
+        groups=(a, b),
         title=shares[0].title,
         differences=tuple(found),
         margin=margin,
@@ -633,7 +610,7 @@ def _shares(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Stored, 
                 "takes models with one set of shares, such as dirichlet"
             )
     first, second = held[0][0], held[1][0]
-    names = [[str(name) for name in p.coords[p.dims[0]]] for p in (first, second)]
+    names = [_components(parameter) for parameter in (first, second)]
     if set(names[0]) != set(names[1]) or len(names[0]) != len(names[1]):
         raise DataError(
             f"{files[1]} has components {', '.join(names[1])}, and {files[0]} has {', '.join(names[0])}: "

@@ -93,7 +93,7 @@ def _columns(
     found = list(parameters.values())
     is_date = [dated.is_date(name) for name in parameters]
     first, *_, last = found[0].quantiles
-    shown, held = "text page", "json hdf5"
+    held = "json hdf5"
 
     def of(key: str) -> list[float | None]:
         return [getattr(value, key) for value in found]
@@ -112,7 +112,7 @@ def _columns(
         ]
 
     ends = [
-        TableColumn("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", str, where=shown)
+        TableColumn.of_words(written(v.quantiles[end] for v in found), f"{100 * float(end):g}%")
         for end in (first, last)
     ]
     dates = [
@@ -124,14 +124,14 @@ def _columns(
     little = [_little(value) for value in found]
     return [
         TableColumn("mean", [value.mean for value in found], where=held),
-        TableColumn("", written(value.mean for value in found), "mean", str, where=shown),
+        TableColumn.of_words(written(value.mean for value in found), "mean"),
         TableColumn("sd", of("sd"), "sd"),
         TableColumn("quantiles", [value.quantiles for value in found], where="json"),
         *ends,
         TableColumn("contraction", of("contraction"), "contraction", ".2f", bad=little, if_any=True),
         TableColumn("mcse", of("mcse"), "MCSE", ".2g", where="json hdf5 page"),
         TableColumn("rhat", of("rhat"), "R-hat", ".3f", where="json hdf5 text"),
-        TableColumn("", rhat, "R-hat", str, where="page", bad=high),
+        TableColumn.of_words(rhat, "R-hat", "page", bad=high),
         TableColumn("ess_bulk", of("ess_bulk"), "ESS bulk", ".0f", ",.0f", bad=low("ess_bulk")),
         TableColumn("ess_tail", of("ess_tail"), "ESS tail", ".0f", ",.0f", bad=low("ess_tail"), spare=True),
         TableColumn(

@@ -1,6 +1,4 @@
-"""The summary of a released posterior, as data and as a tree.
-
-A released posterior beside its prior: intervals, and how far it is expected to be from the true one.
+"""The summary of a released posterior beside its prior: intervals, and how far it is from the true one.
 
 Everything is computed from the release and the public description of its mechanism.
 """
@@ -176,16 +174,10 @@ class PosteriorSummary(Result):
         """
         names = [share.name for share in self.shares]
         described = {k: v for k, v in self.mechanism.items() if v not in (None, [])}
-        distance = (
-            f"Hellinger distance of the released posterior from its prior: {self.hellinger_from_prior:.3g}"
-        )
+        distance = self.hellinger_from_prior
         tiles = [
             Tile("Records", f"{self.n:,}", f"{len(names)} categories"),
-            Tile(
-                "Hellinger distance from the prior",
-                f"{self.hellinger_from_prior:.2f}",
-                "0 where nothing is said",
-            ),
+            Tile("Hellinger distance from the prior", f"{distance:.2f}", "0 where nothing is said"),
         ]
         table = self._table()
         note = "Prior and posterior are the parameters of the beta or Dirichlet laws."
@@ -203,8 +195,8 @@ class PosteriorSummary(Result):
                 "parameters", Each(table, {"": table}), "Intervals", text=[[table]], page=[table, Note(note)]
             ),
             ResultSection("density", self._densities(names), "Probabilities of the categories"),
-            ResultSection("hellinger_from_prior", self.hellinger_from_prior, tiles=tiles),
-            self._errors(distance),
+            ResultSection("hellinger_from_prior", distance, tiles=tiles),
+            self._errors(),
             ResultSection("mechanism", Each(dict(self.mechanism))),
             *(ResultSection(key, Each(value)) for key, value in attrs.items()),
             warnings_section(self.warnings),
@@ -219,7 +211,7 @@ class PosteriorSummary(Result):
 
     def _table(self) -> Table:
         shares = self.shares
-        shown, held = "text page", "json hdf5"
+        held = "json hdf5"
         names = ("mean", "sd", "lower", "upper")
         own = [share.accounted for share in shares]
         accounted = [None if a is None else {n: float(getattr(a, n)) for n in names} for a in own]
@@ -236,9 +228,7 @@ class PosteriorSummary(Result):
             TableColumn("sd", of("sd"), "sd"),
             TableColumn("lower", of("lower"), where=held),
             TableColumn("upper", of("upper"), where=held),
-            TableColumn(
-                "", [_interval(s) for s in shares], f"{100 * self.level:g}% interval", str, where=shown
-            ),
+            TableColumn.of_words([_interval(share) for share in shares], f"{100 * self.level:g}% interval"),
             TableColumn("accounted", accounted, where="json"),
             *(
                 TableColumn(
@@ -251,9 +241,9 @@ class PosteriorSummary(Result):
             means = [a.mean for a in own if a is not None]
             intervals = [_interval(a) for a in own if a is not None]
             columns += [
-                TableColumn("", intervals, "mechanism accounted for", str, where="text"),
+                TableColumn.of_words(intervals, "mechanism accounted for", "text"),
                 TableColumn("", means, "mean, accounted", where="page"),
-                TableColumn("", intervals, "interval, accounted", str, where="page"),
+                TableColumn.of_words(intervals, "interval, accounted", "page"),
             ]
         rows = [f"p[{share.name}]" for share in shares]
         column = str(self.mechanism.get("column") or "")
@@ -275,7 +265,10 @@ class PosteriorSummary(Result):
         held = {key: Array(("category", "point"), values) for key, values in filled.items()}
         return Each(by_share, {"category": Array(("category",), names), **held})
 
-    def _errors(self, distance: str) -> ResultSection:
+    def _errors(self) -> ResultSection:
+        apart = (
+            f"Hellinger distance of the released posterior from its prior: {self.hellinger_from_prior:.3g}"
+        )
         data: dict[str, Any] = {}
         for key, error in zip(("at_release", "prior", "of_release"), self.errors, strict=False):
             data[key] = Each({"mean": error.mean, "mcse": error.mcse}, error.mean)
@@ -296,7 +289,7 @@ class PosteriorSummary(Result):
             "expected_hellinger",
             data,
             "Expected error",
-            text=[[distance, title, *found]],
+            text=[[apart, title, *found]],
             page=[what, Items(items)],
             tiles=tiles,
             parts=[ResultSection("expected_hellinger/curve")],
@@ -309,6 +302,9 @@ def _interval(found: Share | Accounted) -> str:
 
 def _precision(error: Expected) -> str:
     return f"Monte Carlo error {error.mcse:.1g}" if error.mcse > 1e-9 * error.mean else "exact"
+
+
+# What it is made of
 
 
 Integers = NDArray[np.int64]

@@ -32,9 +32,18 @@ def adjacency_of(attrs: Mapping[str, Any]) -> str:
     return str(attrs.get("adjacency", "replacement"))
 
 
+def stated_parameters(attrs: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
+    """Return epsilon, delta and rho; None for what does not apply."""
+    found = (attrs.get(name) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = (
+        None if value is None or not math.isfinite(float(value)) else float(value) for value in found
+    )
+    return epsilon, delta, rho
+
+
 def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
     """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
-    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = stated_parameters(attrs)
     if epsilon is not None:
         return f"epsilon = {figure(epsilon, 4)}" + (f" and delta = {figure(delta, 3)}" if delta else "")
     return "" if rho is None else f"rho = {figure(rho, 4)}"
@@ -69,7 +78,7 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
     done = done_in_words(mechanism, n, dates=bool(attrs.get("dates")))
     if not mechanism.guarantees:
         return done
-    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = stated_parameters(attrs)
     level = level_in_words(epsilon, delta, rho)
     if not level:
         return f"{done} The release states no privacy guarantee."
@@ -87,7 +96,7 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
     """Say in one sentence for a manager what the release guarantees; parameters as `guarantee_in_words`."""
     if not mechanism.guarantees or not mechanism.protects:
         return "No noise was added: these results are not private."
-    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = stated_parameters(attrs)
     level = level_in_words(epsilon, delta, rho)
     if not level:
         return "The release states no privacy guarantee."
@@ -116,11 +125,7 @@ def _times(factor: float) -> str:
     return f"{float(text):,.0f}" if 1e3 <= factor < 1e9 else text
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(float(value)) else float(value)
-
-
-# What a fit is of: columns with their units, records, groups, and the guarantee in a sentence
+# What it is of
 
 
 @dataclass(frozen=True)
