@@ -45,15 +45,12 @@ _QUANTITIES = (
 )
 _TEXT = (
     "n_clusters clustering density joint distribution composition beyond_bounds acceptance parameters prior "
+    "check variance_shares loo information_kept clusters_by_value * at"
 )
-_TEXT += "check variance_shares loo information_kept clusters_by_value * at"
 _PAGE = (
     "model density joint distribution beyond_bounds composition at check information_kept variance_shares "
-)
-_PAGE += (
     "prior_sensitivity loo * n_clusters clustering clusters_by_value parameters acceptance traces provenance"
 )
-
 _FOLDED = "check information_kept prior_sensitivity loo parameters acceptance traces provenance"
 
 Found = TypeVar("Found")
@@ -127,9 +124,6 @@ class Summary(Result):
 
     parameters: Mapping[str, Scalar]
     densities: Mapping[str, Density]
-    hellinger: float | None
-    n_clusters: ClusterCounts | None
-    clustering: Clustering | None
     acceptance: Acceptance
     seconds: float
     ess_per_second: Mapping[str, float | None]
@@ -139,10 +133,13 @@ class Summary(Result):
     chain_ids: NDArray[np.int64] = field(repr=False)
     released: Floats = field(repr=False)
     n: int = field(repr=False)
-    joint: Joint | None = field(repr=False)
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
     quantities: Mapping[str, Quantity]
+    hellinger: float | None = None
+    joint: Joint | None = field(default=None, repr=False)
+    n_clusters: ClusterCounts | None = None
+    clustering: Clustering | None = None
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
     compositions: Mapping[str, CompositionResults] = field(default_factory=dict)
     prior: str = ""
@@ -250,7 +247,6 @@ class Summary(Result):
         curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
         found = [table, *curves]
         interval = "confidence intervals" if self.source == "bootstrap" else "intervals"
-        shares = self.composition is not None
         if self.distributions:
             found.append(
                 distribution_section(self.distributions, self.level, shares=shares, interval=interval)
