@@ -47,8 +47,7 @@ from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
-from dpmix.summary.families.family_of_fit import family_on_line
-from dpmix.summary.grids import DEFAULT_POINTS
+from dpmix.summary.fitted_columns import DEFAULT_POINTS, family_on_line
 
 __all__ = ["EPSILONS", "RECORDS", "advise", "laws_of"]
 
@@ -427,7 +426,7 @@ def _problem(spec: RunSpec, model: MixtureSection, pair: Pair, public: Populatio
 
 
 def _grid(spec: RunSpec, family: Any, pair: Pair) -> Any:
-    """Return the grid of summaries; see `dpmix.summary.grids.choose_grids`."""
+    """Return the grid of summaries; see `dpmix.summary.fitted_columns.choose_grids`."""
     asked, (lo, hi) = spec.summary.grids(), pair
     margin = 0.0 if bool(getattr(spec.model, "bounded", False)) else 0.1 * (hi - lo)
     low, high, points = asked[0] if asked else (lo - margin, hi + margin, DEFAULT_POINTS)

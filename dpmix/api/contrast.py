@@ -23,8 +23,8 @@ from dpmix.summary.contrast_result import (
     contrast_groups,
     same_release,
 )
-from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words
+from dpmix.summary.summary_of_chains import summarize_parametric
 
 PathLike = str | os.PathLike[str]
 

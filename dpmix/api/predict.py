@@ -24,8 +24,8 @@ from dpmix.spec.load import check_overrides, load_spec
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.parametric_summary import regression_account
 from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
+from dpmix.summary.regression_account import regression_account
 from dpmix.summary.remarks import convergence_remarks
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
-from dpmix.summary.mixture_summary import summarize_chains
-from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.subject import is_simulated
+from dpmix.summary.summary_of_chains import summarize_chains, summarize_parametric
 
 if TYPE_CHECKING:
     from dpmix.store.h5 import Attribute

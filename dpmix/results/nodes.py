@@ -391,6 +391,22 @@ class Tree:
     def __iter__(self) -> Iterator[ResultSection]:
         return iter(self.sections)
 
+    def __contains__(self, key: str) -> bool:
+        return any(section.key == key for section in self.sections)
+
+    def __getitem__(self, key: str) -> ResultSection:
+        """Return the section called `key`.
+
+        Raises
+        ------
+        KeyError
+            Where there is none.
+        """
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(key)
+
     def ordered(self, keys: Sequence[str]) -> list[ResultSection]:
         """Return the sections by these keys, others where "*" is among them, or else last."""
         return sorted(self.sections, key=lambda section: place_in(keys, section.key))

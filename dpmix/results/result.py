@@ -70,7 +70,7 @@ def _table(table: Table) -> Any:
     return dict(zip(names, rows, strict=True))
 
 
-# What verbs return: one tree, and its renderings
+# The result itself
 
 
 class Result(Tabulated, ABC):

@@ -118,7 +118,7 @@ class Provenance:
         return ResultSection("provenance", title="Provenance", page=shown)
 
 
-# What is said of the chains of every model: acceptance, speed, and where they come from
+# How they are made of chains
 
 
 def spec_of(chains: ChainSet) -> RunSpec:

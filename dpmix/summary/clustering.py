@@ -192,7 +192,7 @@ def _data(estimate: PartitionEstimate) -> dict[str, Any]:
     }
 
 
-# Clusters of the records: similarity, point estimates and credible balls from the saved allocations
+# How it is found
 
 
 LOSSES: Final = ("vi", "binder")

@@ -41,8 +41,7 @@ from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.grids import public_bounds
+from dpmix.summary.fitted_columns import family_of, public_bounds
 from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures, states_at
 

@@ -344,7 +344,7 @@ def composition_section(compositions: Mapping[str, CompositionResults], level: f
     )
 
 
-# Warnings about compositions: when threshold, noise or method make an answer unreliable
+# Warnings
 
 
 LARGE = 1000

@@ -14,7 +14,7 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.equal_cells import spread
 from dpmix.summary.composition_results import Censoring, ChosenThreshold, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, hellinger
-from dpmix.summary.grids import DEFAULT_POINTS
+from dpmix.summary.fitted_columns import DEFAULT_POINTS
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -113,7 +113,7 @@ def _of_group(
         sampler=str((chains.spec.get("sampler") or {}).get("kind")),
         ellipsoids=ellipsoids,
         censoring=_censoring(chains, alpha, options.level, float(size), float(scale)),
-        truth=_truth(chains, options, alpha, ellipsoids),
+        truth=_truth(chains, options, alpha, means, ellipsoids),
         group="" if group is None else parameter.groups[group],
         chosen=None
         if len(law.thresholds) < 2
@@ -284,7 +284,11 @@ def censored_moments(alpha: Floats, threshold: float) -> tuple[Floats, Floats]:
 
 
 def _truth(
-    chains: ChainSet, options: SummarySpec, alpha: Floats, ellipsoids: Mapping[str, Ellipsoid]
+    chains: ChainSet,
+    options: SummarySpec,
+    alpha: Floats,
+    means: Floats,
+    ellipsoids: Mapping[str, Ellipsoid],
 ) -> Truth | None:
     """Compare with the alpha of a simulation."""
     if options.truth is None:
@@ -294,16 +298,14 @@ def _truth(
     if truth.size != d:
         raise SpecError(f"summary.truth: has {truth.size} entries, but the compositions have {d} components")
     mean = truth / truth.sum()
-    shares = alpha / alpha.sum(axis=1, keepdims=True)
-    rng = chains.generator(0, _TRUTH)
+    rng, size = chains.generator(0, _TRUTH), _AT_ONCE // (8 * d) + 1
     inside = [
-        ellipsoids["record"].holds(rng.dirichlet(truth, _AT_ONCE // (8 * d) + 1))
-        for _ in range(max(1, _COVERAGE_DRAWS // (_AT_ONCE // (8 * d) + 1)))
+        ellipsoids["record"].holds(rng.dirichlet(truth, size)) for _ in range(max(1, _COVERAGE_DRAWS // size))
     ]
     return Truth(
         alpha=truth,
         squared_error_alpha=float(((alpha - truth) ** 2).sum(axis=1).mean()),
-        squared_error_mean=float(((shares - mean) ** 2).sum(axis=1).mean()),
+        squared_error_mean=float(((means - mean) ** 2).sum(axis=1).mean()),
         covers_alpha=bool(ellipsoids["alpha"].holds(truth[None])[0]),
         covers_mean=bool(ellipsoids["mean"].holds(mean[None])[0]),
         record_coverage=float(np.concatenate(inside).mean()),

@@ -22,7 +22,7 @@ Sources
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,10 @@ from scipy.optimize import brentq, minimize_scalar
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
+from dpmix.mechanisms.laws.additive import Additive
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
 
 FREQUENCIES: Final = 1024
 _SECOND_MOMENT: Final = 6.0
@@ -204,6 +208,34 @@ def deconvolution_kde(released: Floats, noise: Noise, grid: Floats) -> Baseline:
     mass = positive_mass(found, noise, h)
     density = np.maximum(estimate(found, noise, h, grid / unit), 0.0) / (mass * unit)
     return Baseline(density, h * unit)
+
+
+def kernel_estimate(chains: Chains, grid: Floats) -> tuple[Floats, float]:
+    """Return the estimate from the released values of the column that was fitted, and its bandwidth.
+
+    Raises
+    ------
+    DataError
+        When the release does not have one.
+    """
+    law = chains.mechanism
+    if not isinstance(law, Additive):
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
+            f"not for {law.kind}"
+        )
+    if chains.tally is not None:
+        raise DataError(
+            "summary.baseline: deconvolution_kde is made of released values, and these chains are of a "
+            "tally, which holds counts alone; leave it out"
+        )
+    if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column, and these chains are of "
+            f"{chains.observed.shape[1]}"
+        )
+    scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
+    return deconvolution_kde(chains.observed, Noise(law.noise, scale), grid)
 
 
 def estimate(found: Spectrum, noise: Noise, h: float, grid: Floats) -> Floats:

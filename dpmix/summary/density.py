@@ -1,7 +1,4 @@
-"""The posterior of the random density: mean, bands, moments, and distance from the prior's.
-
-Hellinger distance between a posterior mean density and the prior predictive, over the whole line.
-"""
+"""The posterior of the random density: mean, bands, moments, and Hellinger distance from the prior's."""
 
 from __future__ import annotations
 
@@ -17,8 +14,14 @@ from dpmix.kernels.normal_family import levels_of_nodes
 from dpmix.numerics.equal_cells import spread
 from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded
-from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
-from dpmix.summary.grids import density_points, labels, public_bounds
+from dpmix.summary.fitted_columns import (
+    FittedColumn,
+    columns_of,
+    density_points,
+    family_of,
+    labels,
+    public_bounds,
+)
 from dpmix.summary.quantities import Wanted, cdf, outside, quantiles, quantities
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, join, settle_rest, state_measures
 
@@ -63,9 +66,9 @@ def nodes_for(measures: Measures, family: Family, rng: np.random.Generator) -> F
         chosen = rng.choice(measures.weights.size, size=_HELLINGER_SAMPLE, p=measures.weights / mass)
         sample = family.sample(measures.atoms[:, chosen], rng)
         parts.append(np.quantile(sample, levels_of_nodes(_NEAR, _LEVELS)))
-        spread = sample.max() - sample.min()
-        parts.append(sample.min() - spread * np.linspace(0.5, 0.01, 20))
-        parts.append(sample.max() + spread * np.linspace(0.01, 0.5, 20))
+        width = sample.max() - sample.min()
+        parts.append(sample.min() - width * np.linspace(0.5, 0.01, 20))
+        parts.append(sample.max() + width * np.linspace(0.01, 0.5, 20))
     return np.unique(np.concatenate(parts))
 
 
@@ -262,7 +265,7 @@ def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
     return np.stack(pairs, axis=1)
 
 
-# The posterior of the random density: mean, bands, moments, and distance from the prior's
+# One pass over the components of all chains
 
 
 BAND_DRAWS = 10_000
@@ -379,24 +382,27 @@ def posterior_density(
         What else is wanted of each column; nothing where left out.
     """
     source = family_of(chains)
+    several = source if isinstance(source, NormalInverseWishart) else None
     columns = columns_of(chains, source)
     asked = [Wanted()] * len(columns) if wanted is None else wanted
     works = [
         _Work(number, columns, grid, chains, want)
         for number, (grid, want) in enumerate(zip(grids, asked, strict=True))
     ]
-    pairs = _Correlations(source, columns, chains) if isinstance(source, NormalInverseWishart) else None
+    related = {name: np.empty(chains.n_clusters.shape) for name in correlation_names(columns)}
     count, draws = chains.n_clusters.shape
     some = spread(draws, max(1, BAND_DRAWS // count))
     kept: list[Measures] = []
     states: list[tuple[int, Measures]] = []
     for block in chains.blocks(BLOCK):
         rows = slice(block.start, block.start + block.weights.shape[0])
+        where = block.chain, rows
         state, drawn = draw_block(chains, block, source)
         for work in works:
-            work.add((block.chain, rows), of_column(state, work.column), of_column(drawn, work.column))
-        if pairs is not None:
-            pairs.add((block.chain, rows), drawn)
+            work.add(where, of_column(state, work.column), of_column(drawn, work.column))
+        if several is not None:
+            for values, found in zip(related.values(), correlations(drawn, several).T, strict=True):
+                values[where] = found
         chosen = some[(some >= rows.start) & (some < rows.stop)] - rows.start
         kept.append(drawn.take(chosen))
         states.append((block.chain, state.take(chosen)))
@@ -408,16 +414,16 @@ def posterior_density(
         densities[work.column.name], bias = work.finish(of_column(last, work.column), parts, level, rng)
     series = {name: values for work in works for name, values in work.series.items()}
     beyond = {work.column.name: work.beyond for work in works if work.beyond is not None}
-    if pairs is None or not isinstance(source, NormalInverseWishart):
+    if several is None:
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
         return DensityPosterior(densities, only, bias, series, some.size * count, beyond, works[0].cells)
-    distance, bias = joint_distance(batches, source, chains.generator(0, -1))
+    distance, bias = joint_distance(batches, several, chains.generator(0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
-        joint = joint_density(join([part for _, part in states]), source, names, axes)
-    series |= pairs.series
+        joint = joint_density(join([part for _, part in states]), several, names, axes)
+    series |= related
     return DensityPosterior(densities, distance, bias, series, some.size * count, beyond, joint=joint)
 
 
@@ -521,19 +527,6 @@ def correlation_names(columns: Sequence[FittedColumn]) -> list[str]:
     return [f"correlation[{a},{b}]" for i, a in enumerate(names) for b in names[i + 1 :]]
 
 
-class _Correlations:
-    """Series of the correlations of a record's columns."""
-
-    def __init__(self, family: NormalInverseWishart, columns: list[FittedColumn], chains: Chains) -> None:
-        self.family = family
-        self.series = {name: np.empty(chains.n_clusters.shape) for name in correlation_names(columns)}
-
-    def add(self, where: tuple[int, slice], drawn: Measures) -> None:
-        """Add the draws of P given a block of states."""
-        for values, found in zip(self.series.values(), correlations(drawn, self.family).T, strict=True):
-            values[where] = found
-
-
 def of_column(measures: Measures, column: FittedColumn) -> Measures:
     """Return the marginal mixtures of one column."""
     return Measures(measures.counts, measures.weights, column.atoms(measures.atoms), measures.rest)
@@ -562,7 +555,7 @@ def _batches(states: list[tuple[int, Measures]]) -> list[Measures]:
     return batches
 
 
-# What `fit` computes from its draws and keeps: the quantities of a record that summaries report first
+# What `fit` computes from its draws and keeps
 
 
 def record_quantities(path: Path, levels: Sequence[float], check: Callable[[], None]) -> Recorded:

@@ -23,21 +23,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
-from dpmix.release.cells import Counts, edges_of
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.law_base import Law, expect
+from dpmix.release.cells import Counts, count_outputs, edges_of, tally
 from dpmix.results.nodes import Array, ResultSection, figure
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day
+from dpmix.summary.dated import dated_of
+from dpmix.summary.fitted_columns import public_bounds
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.transitions import Transition
+    from dpmix.spec.summary_section import SummarySpec
 
-__all__ = ["CELLS", "Ems", "EmsEstimate", "coarse_edges", "estimate", "grouped", "smoothed"]
+__all__ = [
+    "CELLS",
+    "Ems",
+    "EmsEstimate",
+    "coarse_edges",
+    "count_values",
+    "ems_of",
+    "estimate",
+    "grouped",
+    "smoothed",
+    "smoothed_histogram",
+]
 
 CELLS: Final = 1024
 MOST_STEPS: Final = 10_000
@@ -200,3 +218,78 @@ def grouped(tally: Counts, noise: str, scale: float, lo: float, hi: float) -> Co
         kept = np.append(kept, len(tally.edges) - 1)
     starts: NDArray[np.int64] = np.concatenate([[0], kept + 1])
     return Counts(np.add.reduceat(tally.counts, starts), tally.edges[kept], factor * tally.width)
+
+
+# From the release of a fit
+
+
+def ems_of(chains: ChainSet, options: SummarySpec) -> Ems | None:
+    """Return the estimate by EM with smoothing from the release of a fit, where it is asked for.
+
+    Values are counted first, so that its cost does not grow with their number.
+
+    Raises
+    ------
+    DataError
+        When a record does not release one number whose law is known, or public bounds are missing.
+    """
+    if "ems" not in options.baselines:
+        return None
+    law = chains.mechanism
+    if not isinstance(chains, Chains) or not law.transitional:
+        raise DataError(
+            f"summary.baseline: ems needs one number a record of which the law is known, and {law.made_by} "
+            "does not release that; leave it out"
+        )
+    if chains.tally is None and chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
+        raise DataError(
+            f"summary.baseline: ems is for one column, and these chains are of {chains.observed.shape[1]}"
+        )
+    bounds = public_bounds(chains, 0, 1)
+    if bounds is None:
+        raise DataError(
+            "summary.baseline: ems needs the public bounds of the column, mechanism.domain, which these "
+            "chains do not state; leave it out"
+        )
+    scale = float(chains.constants["noise_scale"]) if isinstance(law, Additive) else 0.0
+    if chains.tally is None:
+        counts = count_values(law, chains.observed.ravel(), scale, *bounds)
+    elif isinstance(law, Additive):
+        counts = grouped(chains.tally, law.noise, scale, *bounds)
+    else:
+        counts = chains.tally
+    found = smoothed_histogram(law, counts, scale, *bounds, options.levels)
+    return replace(found, date=dated_of(chains).only)
+
+
+def count_values(law: Law, values: Floats, scale: float, lo: float, hi: float) -> Counts:
+    """Count released values (n,) in the law's outputs, or in cells no finer than is of use."""
+    if law.outputs is not None:
+        return count_outputs(values, law.outputs)
+    edges = coarse_edges(expect(law, Additive).noise, scale, lo, hi)
+    return tally(values, edges, float(edges[1] - edges[0]))
+
+
+def smoothed_histogram(
+    law: Law, counts: Counts, scale: float, lo: float, hi: float, levels: Sequence[float] = ()
+) -> Ems:
+    """Return the estimate by EM with smoothing from counts of what a law with a transition released.
+
+    Parameters
+    ----------
+    law : Law
+    counts : Counts
+        In the law's outputs, or in cells of released values.
+    scale : float
+        Scale of the noise, in the units of the data.
+    lo, hi : float
+        Public bounds.
+    levels : sequence of float
+        Of the quantiles that are reported.
+    """
+    edges = np.linspace(lo, hi, CELLS + 1)
+    (chosen,) = np.nonzero(counts.counts)
+    transition = law.transition(edges, counts.edges, chosen, scale)
+    assert transition is not None  # the caller has looked
+    found = estimate(transition, counts.counts[chosen].astype(np.float64), CELLS)
+    return Ems(edges, found.masses, found.steps, found.settled, levels)

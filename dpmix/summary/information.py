@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.kernels import Beta, NormalNIG
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.every import expect
+from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
 from dpmix.results.nodes import ResultSection, Tile, percent
+from dpmix.summary.noisy_masses import kernel_of_fit
 
 if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import Chains
 
-__all__ = ["InformationKept", "information_kept"]
+__all__ = ["InformationKept", "information_kept", "share_kept"]
 
 _STATES = 40  # of each chain
 _SMALL = 0.02  # weight below which a component is left out
+_FINE = 16.0  # cells of the finer grid to a cell, a noise scale or a standard deviation
+_REACH = 12.0  # standard deviations, and three times as many noise scales, that it covers
+_MOST = 20_000
 
 
 @dataclass(frozen=True)
@@ -79,9 +88,8 @@ def information_kept(chains: Chains) -> InformationKept | None:
         return InformationKept(1.0, 1.0, 0.0, 0.0, left_over)
     first, last = chains.constants["cells_first"], chains.constants["cells_last"]
     edges = np.linspace(first, last, 1 + round((last - first) / width))
-    from dpmix.summary.noisy_masses import channel_of, kernel_of_fit, share_kept  # late: numba takes its time
-
-    channel, kernel = channel_of(chains), kernel_of_fit(chains)
+    law, kernel = expect(chains.mechanism, Additive), kernel_of_fit(chains)
+    channel = law.channel(float(chains.constants["noise_scale"]) if law.protects else 0.0)
     total, narrow, kept = 0.0, 0.0, np.zeros(2)
     every = max(1, chains.draws // _STATES)
     for block in chains.blocks(2048):
@@ -98,3 +106,47 @@ def information_kept(chains: Chains) -> InformationKept | None:
         return InformationKept(float("nan"), float("nan"), 0.0, width, left_over)
     location, log_sd = (float(share) for share in kept / total)
     return InformationKept(location, log_sd, float(narrow / total), width, left_over)
+
+
+def share_kept(channel: Any, kernel: Any, theta: Floats, edges: Floats) -> tuple[Floats, float]:
+    """Return the shares (2,) for mean and log sd of the component theta (2, 1), and its sd."""
+    mean, variance, turn = _moments(kernel, theta)
+    sd = float(np.sqrt(variance))
+    noise = float(getattr(channel, "scale", getattr(channel, "sd", 0.0)))
+    step = min(float(np.min(np.diff(edges))), sd, *([noise] if noise else [])) / _FINE
+    reach = _REACH * sd + 3.0 * _REACH * noise
+    if isinstance(kernel, Beta):
+        ends = kernel.lo - 3.0 * _REACH * noise, kernel.lo + kernel.width + 3.0 * _REACH * noise
+    else:
+        ends = mean - reach, mean + reach
+    fine = np.linspace(*ends, int(min(max((ends[1] - ends[0]) / step, 64), _MOST)))
+    found = [
+        np.diagonal(turn.T @ _information(channel, kernel, theta, grid) @ turn) for grid in (edges, fine)
+    ]
+    return np.minimum(found[0] / found[1], 1.0), sd
+
+
+def _information(channel: Any, kernel: Any, theta: Floats, edges: Floats) -> Floats:
+    """Return the Fisher information of one count, (2, 2), in the coordinates of Langevin steps."""
+    cells = cells_for(channel, kernel, np.ascontiguousarray(edges), np.zeros(0))
+    rows = np.zeros((3, len(edges) + 1))
+    if not fill_rows(channel, kernel, theta, 0, cells, rows):
+        fill_slopes(channel, kernel, theta, 0, cells, rows)
+    some = rows[0] > 1e-290
+    slopes = rows[1:, some]
+    return np.asarray((slopes / rows[0, some]) @ slopes.T)
+
+
+def _moments(kernel: Any, theta: Floats) -> tuple[float, float, Floats]:
+    """Return mean and variance in the data's units, and d coordinates / d(mean, log sd), (2, 2)."""
+    first, second = float(theta[0, 0]), float(theta[1, 0])
+    if isinstance(kernel, NormalNIG):
+        return first, second, np.diag([1.0, 2.0])
+    total = first + second
+    m, rest = first / total, second / total
+    v = m * rest / (total + 1.0)
+    by_mean = (1.0 - 2.0 * m) / v / total
+    by_log = -(total + 1.0) / total
+    turn = np.array([[1.0 / m + by_mean, 2.0 * by_log], [-1.0 / rest + by_mean, 2.0 * by_log]])
+    turn[:, 0] /= kernel.width
+    return kernel.lo + kernel.width * m, kernel.width**2 * v, turn

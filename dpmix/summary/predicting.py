@@ -3,9 +3,8 @@
 Of naive Bayes the probability of each class given the features, p_c prod_k p_k[c, x_k] over its sum over
 classes; of a regression the mean response at the predictors, or the response of a new record. Each is
 computed under every saved draw of the parameters; reported are the mean and an equal-tailed interval over
-these.
-
-Records from the posterior predictive of a fit: free, because they are computed from a release alone.
+these. And records from the posterior predictive of a fit: free, because they are computed from a release
+alone.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from dpmix.spec.combinations import models_that
 from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame, Tabulated
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import settle_rest, state_measures
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ __all__ = [
     "parametric_records",
     "predictor_of",
     "responses",
-    "row_of",
 ]
 
 _BLOCK = 1 << 17
@@ -90,7 +88,7 @@ class Predictor(ABC):
     inputs : tuple of Input
         The columns that a record needs; of a release of groups that of groups is the last.
     columns : tuple of str
-        Names of what is predicted.
+        Names of what is predicted: mean and interval of each quantity.
     level : float
         Posterior probability of the intervals.
     what : str
@@ -119,11 +117,6 @@ class Predictor(ABC):
     def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
         """Return what is predicted under each draw, or drawn of new records: (rows, quantities, draws)."""
 
-    @property
-    @abstractmethod
-    def _quantities(self) -> int:
-        """Number of quantities that are predicted of a row."""
-
     def predict(self, rows: Floats) -> Floats:
         """Return mean and interval of each quantity, shape (rows, 3 times quantities).
 
@@ -140,7 +133,7 @@ class Predictor(ABC):
         found = np.empty((len(distinct), len(self.columns)))
         keys = [row.tobytes() for row in distinct]
         new = [i for i, key in enumerate(keys) if key not in self._known]
-        size = max(1, _BLOCK // (self._quantities * self.draws))
+        size = max(1, _BLOCK // (len(self.columns) // 3 * self.draws))
         for start in range(0, len(new), size):
             own = new[start : start + size]
             found[own] = self._figures(distinct[own])
@@ -287,16 +280,15 @@ class _Regression(Predictor):
     """The response of a regression."""
 
     columns = ("mean", "lower", "upper")
-    _quantities = 1
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
-        stored = _stored(chains, "beta", 1)
+        stored, model = _stored(chains, "beta", 1), chains.spec.get("model") or {}
         beta = _flat(chains, stored)
         super().__init__(float(options.level), beta.shape[1])
         self._beta = np.ascontiguousarray(beta.transpose(0, 2, 1))
         q = self._beta.shape[1]
         self.used = (stored,)
-        known = (chains.spec.get("model") or {}).get("sigma2")
+        known = model.get("sigma2")
         if known is None:
             self.used = (stored, _stored(chains, "sigma2", 0))
             self._sigma2 = _flat(chains, self.used[1])
@@ -308,7 +300,6 @@ class _Regression(Predictor):
         self._normals = ndtri((order + 0.5) / self.draws)
         law = expect(chains.mechanism, ClampedMomentsLaw)
         bounds = law.bounds
-        model = chains.spec.get("model") or {}
         self._truncated = bounds[-1] if model.get("response") == "truncated" else None
         # beyond their bounds values count as the nearer one where the line is in clamped predictors
         self._ends = np.array(bounds[:-1]).T if model.get("predictors") == "clamped" else None
@@ -364,7 +355,6 @@ class _NaiveBayes(Predictor):
         super().__init__(float(options.level), p.shape[1])
         labels = [str(label) for label in stored.coords[stored.dims[-1]]]
         self.columns = tuple(f"{name}[{label}]" for label in labels for name in ("p", "lower", "upper"))
-        self._classes = len(labels)
         self._log_p = _logs(p.transpose(0, 2, 1))  # (groups, classes, draws)
         self._logs = [_logs(_flat(chains, table).transpose(0, 3, 2, 1)) for table in tables]
         if any(logs.shape[1] != count for logs, count in zip(self._logs, levels, strict=True)):
@@ -380,10 +370,6 @@ class _NaiveBayes(Predictor):
             f"p is the probability of each class{of} given the features; lower and upper are its "
             f"{100 * self.level:g}% interval"
         )
-
-    @property
-    def _quantities(self) -> int:
-        return self._classes
 
     def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
         codes = rows.astype(np.int64)
@@ -456,7 +442,7 @@ class Predictions(Tabulated):
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one object a record, for strict JSON."""
-        return [row_of(self.columns, row) for row in self.values.tolist()]
+        return [dict(zip(self.columns, row, strict=True)) for row in self.values.tolist()]
 
     def section(self) -> ResultSection:
         """Return what is reported of them: of all what is predicted, and a table of the first."""
@@ -483,11 +469,6 @@ class Predictions(Tabulated):
         return f"and {rest:,} more record{'s' * (rest > 1)}" if rest > 0 else ""
 
 
-def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
-    """Return one record's predictions by name."""
-    return dict(zip(columns, values, strict=True))
-
-
 def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:
     """Say what records are, such as "age = 30, sex = female"."""
     return [
@@ -500,6 +481,9 @@ def _written(part: Input, x: float) -> str:
     if part.categories is not None:
         return part.categories.labels[int(x)]
     return day_text(x) if part.date else f"{x:.6g}"
+
+
+# Records from the posterior predictive
 
 
 _RECORDS_BLOCK = 2048

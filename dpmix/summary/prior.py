@@ -1,9 +1,8 @@
 """What the prior of a mixture means, what is reported under it, and where it keeps the spread up.
 
-Log prior densities at saved states, for power scaling.
-
-Of a mixture the prior is that of what the chains hold: the base measure's density at the parameters of each
-occupied cluster, and the concentration's where that is random. Of base measures the density is
+Power scaling takes log prior densities at saved states. Of a mixture the prior is that of what the chains
+hold: the base measure's density at the parameters of each occupied cluster, and the concentration's where
+that is random. Of base measures the density is
 
     log g0(theta) - E[log g0(theta) | G0],
 
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,16 +35,21 @@ from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day
 from dpmix.spec.model_section import NIG, prior_in_words
 from dpmix.summary.chains_account import spec_of
-from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.check.replicators import Unavailable, has, stored_of
 from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.density import correlation_names, correlations, names_of, of_column, scalars_of
-from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of, family_on_line
-from dpmix.summary.grids import density_points, public_bounds
+from dpmix.summary.fitted_columns import (
+    FittedColumn,
+    columns_of,
+    density_points,
+    family_of,
+    family_on_line,
+    public_bounds,
+)
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.run.stored_parameters import Stored
     from dpmix.summary.quantities import Wanted
 
 __all__ = [
@@ -57,7 +61,6 @@ __all__ = [
     "log_prior",
     "mixture_prior",
     "prior_of",
-    "prior_on_line",
     "pull",
 ]
 
@@ -70,35 +73,27 @@ _SOURCES = {
 }
 
 
-def prior_of(chains: Chains) -> str:
-    """Say what the base measure means, for the kernels whose parameters have the units of the data.
+def prior_of(chains: ChainSet) -> str:
+    """Say what the base measure of a mixture means, of kernels whose parameters have the units of the data.
 
     Returns
     -------
     str
-        Sentences; empty for chains of earlier versions with another kernel.
+        Sentences; empty for other models, and for chains of earlier versions with another kernel.
     """
+    if isinstance(chains, Chains):
+        kernel = chains.layout.kernel
+        fitted = [(column.family, column.name) for column in columns_of(chains, family_of(chains))]
+    else:  # its draws are arrays by name, as those of groups
+        kernel = str(chains.attrs.get("kernel", ""))
+        if chains.attrs.get("model") != "mixture" or not kernel:
+            return ""
+        fitted = [(family_on_line(kernel, str(chains.attrs["base"]), chains.constants), "")]
     dated = dated_of(chains)
-    meant = [
-        *(_normal(column.family, column.name, dated) for column in columns_of(chains, family_of(chains))),
-        _beta(chains.layout.kernel, chains.constants),
-    ]
-    return _sentences(meant, chains.attrs)
-
-
-def prior_on_line(chains: NamedChains) -> str:
-    """Say what the base measure of a mixture means whose draws are arrays by name, as those of groups.
-
-    Returns
-    -------
-    str
-        Sentences; empty for other models.
-    """
-    kernel = str(chains.attrs.get("kernel", ""))
-    if chains.attrs.get("model") != "mixture" or not kernel:
-        return ""
-    family = family_on_line(kernel, str(chains.attrs["base"]), chains.constants)
-    return _sentences([_normal(family, "", dated_of(chains)), _beta(kernel, chains.constants)], chains.attrs)
+    meant = [*(_normal(family, name, dated) for family, name in fitted), _beta(kernel, chains.constants)]
+    sentences = [f"{words[0].upper()}{words[1:]}." for words in meant if words]
+    source = _SOURCES.get(str(chains.attrs.get("base_from", "")), "")
+    return " ".join([*sentences, *filter(None, [source])])
 
 
 def _normal(family: object, name: str, dated: Dated) -> str:
@@ -115,12 +110,6 @@ def _beta(kernel: str, constants: Mapping[str, Any]) -> str:
     names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
     shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*(constants[name] for name in names))
     return f"a priori a cluster is Beta(a, b) on the bounds, {shapes}"
-
-
-def _sentences(meant: Iterable[str], attrs: Mapping[str, Any]) -> str:
-    sentences = [f"{words[0].upper()}{words[1:]}." for words in meant if words]
-    source = _SOURCES.get(str(attrs.get("base_from", "")))
-    return " ".join([*sentences, *([] if source is None else [source])])
 
 
 # What is reported of a mixture, under its prior: draws of P that no release has moved
@@ -173,10 +162,9 @@ def mixture_prior(
         alpha = np.maximum(alpha, 1e-12)
     else:
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
-    nothing = source.draw(rng, 1)[:, :0]
-    empty = Measures(np.zeros(DRAWS, dtype=np.int64), np.empty(0), nothing, np.ones(DRAWS))
+    unseen = Measures.unseen(DRAWS, len(source.draw(rng, 1)))
     base = source.draw_base(rng, DRAWS) if isinstance(source, LearnedNormal | LearnedWishart) else None
-    drawn = draw_measures(empty, alpha, chains.constants["discount"], source, rng, base)
+    drawn = draw_measures(unseen, alpha, chains.constants["discount"], source, rng, base)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}
     within = {}
@@ -257,6 +245,9 @@ def pull(posterior: Floats, prior: Floats) -> float:
     return float(s * (centre_prior - centre) / (s0**2 - s**2))
 
 
+# Log prior densities, up to constants
+
+
 _LEAST = 1e-300
 
 
@@ -272,15 +263,9 @@ def log_prior(chains: ChainSet) -> Floats:
         return _of_mixture(chains)
     assert isinstance(chains, NamedChains)  # the other kind
     model = str(chains.attrs.get("model", ""))
-    makers = {
-        "linear_regression": _of_regression,
-        "naive_bayes": _of_naive_bayes,
-        "multinomial": _of_multinomial,
-        "dirichlet": _of_dirichlet,
-    }
-    if model not in makers:
+    if model not in _OF_MODEL:
         raise Unavailable(_WITHOUT.get(model, f"the model {model} does not give its prior's density"))
-    found = makers[model](chains)
+    found = _OF_MODEL[model](chains)
     if not np.isfinite(found).all():
         raise Unavailable("the prior has no density at some draw")
     return found
@@ -379,15 +364,10 @@ def _wishart(source: NormalInverseWishart, mean: Floats, covariance: Floats) -> 
 # ---- parametric models, up to constants; of groups, all together
 
 
-def _stored(chains: NamedChains, name: str) -> Stored | None:
-    return next((parameter for parameter in chains.parameters if parameter.name == name), None)
-
-
 def _read(chains: NamedChains, name: str) -> Floats:
-    parameter = _stored(chains, name)
-    if parameter is None:
+    if not has(chains, name):
         raise Unavailable(f"the chains do not hold {name}; fit again")
-    return chains.read(parameter)
+    return chains.read(stored_of(chains, name))
 
 
 def _total(values: Floats) -> Floats:
@@ -407,7 +387,7 @@ def _of_multinomial(chains: NamedChains) -> Floats:
 def _of_naive_bayes(chains: NamedChains) -> Floats:
     prior = float(chains.constants["prior"])
     p = _read(chains, "p")
-    if _stored(chains, "group_share") is not None:  # a priori classes and groups together are one Dirichlet
+    if has(chains, "group_share"):  # a priori classes and groups together are one Dirichlet
         p = p * _read(chains, "group_share")[..., None]
     out = _total(_logs(p))
     for parameter in chains.parameters:
@@ -467,3 +447,11 @@ def _of_regression(chains: NamedChains) -> Floats:
         trace = np.einsum("ij,...ji->...", np.asarray(law.psi).reshape(p, p), inverse)
         out = out + _total(-0.5 * (law.freedom + p + 1.0) * logs - 0.5 * trace)
     return out
+
+
+_OF_MODEL = {
+    "linear_regression": _of_regression,
+    "naive_bayes": _of_naive_bayes,
+    "multinomial": _of_multinomial,
+    "dirichlet": _of_dirichlet,
+}

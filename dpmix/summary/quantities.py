@@ -4,8 +4,7 @@ Each draw of P is a finite mixture with a little mass on the prior predictive
 (`dpmix.summary.random_measures`). Its distribution function F is a sum over atoms. Quantiles solve F(x) = q
 draw by draw: the quantile of a mixture lies between the least and the largest of its components', and within
 that bracket steps are secants, or halvings where a secant leaves it or gets on slowly. All draws start at the
-quantile of a few of them
-together, as posterior draws are alike.
+quantile of a few of them together, as posterior draws are alike.
 
 The share of records beyond the public bounds, under the fit.
 """
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.summary.families.family_of_fit import FittedColumn
+    from dpmix.summary.fitted_columns import FittedColumn
 
     Ints = NDArray[np.int64]
 
@@ -301,16 +300,17 @@ class Beyond:
         if self.entries:
             return ResultSection("beyond_bounds", data)
         listed = ", ".join(f"{name} {percent(share)}" for name, share in self.shares.items() if name)
-        notes = {
-            name: f"under the fit{f', of {name}' if name else ''}; warned of above {percent(BEYOND)}"
-            for name in names
-        }
+        note = f"warned of above {percent(BEYOND)}"
         return ResultSection(
             "beyond_bounds",
             data,
             brief=[f"Latent records beyond the public bounds, under the fit: {listed}"] if listed else (),
             tiles=[
-                Tile("Records beyond the public bounds", percent(share), notes[name])
+                Tile(
+                    "Records beyond the public bounds",
+                    percent(share),
+                    f"under the fit{f', of {name}' if name else ''}; {note}",
+                )
                 for name, share in self.shares.items()
             ],
         )

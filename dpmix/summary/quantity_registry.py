@@ -13,10 +13,10 @@ from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Quantity, Remark
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.summary.baselines import ems_of
 from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
 from dpmix.summary.clusters_by_value import clusters_by_value
+from dpmix.summary.ems import ems_of
 from dpmix.summary.information import information_kept
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +43,6 @@ NODES, _FEW_NODES = 8, 2  # normals that stand for a record of an unseen compone
 _BLOCK = 1 << 17
 
 
-class AtomSource(Protocol):
-    """Where atoms come from: a family on the line, or the multivariate one."""
-
-    def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
-        """Return atoms (parameters, size) from components as chains files hold them."""
-
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw `size` independent atoms from G0."""
-
-
 @dataclass(frozen=True)
 class Measures:
     """A batch of D finite mixtures, stored one after another.
@@ -73,6 +63,12 @@ class Measures:
     weights: Floats
     atoms: Floats
     rest: Floats
+
+    @classmethod
+    def unseen(cls, size: int, parameters: int) -> Measures:
+        """Return draws without atoms, all of whose mass stands for the prior predictive."""
+        nothing = np.empty((parameters, 0))
+        return cls(np.zeros(size, dtype=np.int64), np.empty(0), nothing, np.ones(size))
 
     def take(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Measures:
         """Return the draws whose numbers, in increasing order, are in `chosen`."""
@@ -145,7 +141,9 @@ def join(parts: list[Measures]) -> Measures:
     )
 
 
-def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: AtomSource) -> Measures:
+def state_measures(
+    weights: Floats, parameters: Mapping[str, Floats], source: Family | NormalInverseWishart
+) -> Measures:
     """Take saved states with w_0 as one lump on the prior predictive: the exact mean over Q.
 
     Parameters
@@ -154,8 +152,8 @@ def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: At
         Saved weights, NaN where a state has fewer components.
     parameters : mapping of str to float64 array (D, components, ..)
         The components' parameters as chains files hold them.
-    source : Source
-        Their family.
+    source : Family or NormalInverseWishart
+        Theirs.
     """
     there = np.isfinite(weights)
     rest = np.maximum(1.0 - np.where(there, weights, 0.0).sum(axis=1), 0.0)
@@ -167,7 +165,7 @@ def draw_measures(
     states: Measures,
     concentration: Floats,
     discount: float,
-    source: AtomSource,
+    source: Family | NormalInverseWishart,
     rng: np.random.Generator,
     base: Floats | None = None,
 ) -> Measures:
@@ -181,7 +179,7 @@ def draw_measures(
         Concentration alpha of each state.
     discount : float
         Discount d, 0 <= d < 1.
-    source : Source
+    source : Family or NormalInverseWishart
         Draws from G0.
     rng : numpy.random.Generator
         Source of the sticks and atoms.
@@ -219,7 +217,9 @@ def draw_measures(
     return drawn if base is None else settle_rest(drawn, source, base, _FEW_NODES)
 
 
-def settle_rest(measures: Measures, source: AtomSource, base: Floats, nodes: int = NODES) -> Measures:
+def settle_rest(
+    measures: Measures, source: Family | NormalInverseWishart, base: Floats, nodes: int = NODES
+) -> Measures:
     """Put the mass on no atom on a few normals, whose mixture is a record of an unseen component.
 
     Where the base measure of each draw has a location and scale of its own, (D, 2, d), the prior predictive
@@ -238,7 +238,7 @@ def settle_rest(measures: Measures, source: AtomSource, base: Floats, nodes: int
     )
 
 
-def _given(source: AtomSource) -> LearnedNormal | LearnedWishart:
+def _given(source: Family | NormalInverseWishart) -> LearnedNormal | LearnedWishart:
     assert isinstance(source, LearnedNormal | LearnedWishart)  # only these have a base measure for each draw
     return source
 

@@ -44,7 +44,7 @@ __all__ = [
     "sensitivity_remarks",
 ]
 
-# The result of power scaling: how sensitive each reported quantity is to its prior
+# The result, as data and in words
 
 
 SENSITIVE = 0.05
@@ -176,7 +176,7 @@ class Sensitivity:
         return text + (f" {left:,} more are in the JSON." if left > 0 else "")
 
 
-# How much the posterior depends on its prior: sensitivity to power scaling
+# How it is computed
 
 
 MOST_K = 0.7
@@ -326,7 +326,7 @@ def _turned(weights: Floats, turn: int) -> NDArray[np.float64]:
     return np.roll(np.roll(weights, turn % (count - 1) + 1 if count > 1 else 0, axis=0), apart, axis=1)
 
 
-# What is said of quantities that depend on the prior, and what to do about it
+# The warning, and what to do about it
 
 
 _TEXTS = {

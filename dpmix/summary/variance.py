@@ -16,9 +16,8 @@ count the less for it.
 
 The density's variances are means over the fitted density of the variances at its points.
 
-Posteriors given noise-free records: short runs of a Gibbs sampler, several at once.
-
-Given n records y of a mixture, P ~ PY(d, alpha, G0), turns are taken (methods, section 4, "Reported"):
+The second runs are short ones of a Gibbs sampler, several at once. Given n records y of a mixture,
+P ~ PY(d, alpha, G0), turns are taken (methods, section 4, "Reported"):
 
     P given allocations and parameters: (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d),
         w_0 spread over the free places of H by stick-breaking, their parameters from G0;
@@ -35,7 +34,7 @@ and variance. Everything is in the column's own units; nothing depends on these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,12 +45,14 @@ from scipy import special
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.equal_cells import spread
+from dpmix.numerics.in_words import all_of
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
+from dpmix.summary.check.mixture_replicates import draw_records
 from dpmix.summary.check.replicators import places
 from dpmix.summary.density import is_resolved, of_column
-from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
+from dpmix.summary.fitted_columns import FittedColumn, columns_of
 from dpmix.summary.prior import centred_log_density
-from dpmix.summary.quantities import quantiles
+from dpmix.summary.quantities import Wanted, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, join, settle_rest, states_at
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def clean_posteriors(
     most = max(counts.size for counts, _ in cells)
     counts = np.stack([np.pad(c, (0, most - c.size)) for c, _ in cells])
     values = np.stack([np.pad(v, ((0, 0), (0, most - v.shape[1])), mode="edge") for _, v in cells], axis=1)
-    places = min(_MOST, max(_taken(start, records) for start in starts) + _SPARE)
+    expected = max(int((start.weights * records >= 1.0).sum()) for start in starts)  # atoms with a record
+    places = min(_MOST, expected + _SPARE)
     chain = _Chain(kernel, family, counts, values, concentration, discount, rng)
     chain.start(starts, places)
     for _ in range(_BURN_IN):
@@ -133,11 +135,6 @@ def clean_posteriors(
         bases = [part[3] for part in saved if part[3] is not None]
         drawn = settle_rest(drawn, family, np.stack(bases, axis=1).reshape(-1, 2, 1))
     return drawn, _SAVED
-
-
-def _taken(start: Measures, records: int) -> int:
-    """Return how many atoms have at least a record to expect."""
-    return int((start.weights * records >= 1.0).sum())
 
 
 def _cells(sample: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
@@ -176,16 +173,6 @@ class _Kernel(ABC):
         """Return new atoms given numbers of their records, and the sums of both statistics (2, ..)."""
 
 
-def _sampled(start: Measures, n: int, rng: Generator, family: Family) -> Floats:
-    """Draw n records of one measure."""
-    shares = np.append(start.weights, np.maximum(start.rest, 0.0))
-    counts = rng.multinomial(n, shares / shares.sum())
-    atoms = np.repeat(start.atoms, counts[:-1], axis=1)
-    if counts[-1]:
-        atoms = np.concatenate([atoms, family.draw(rng, int(counts[-1]))], axis=1)
-    return family.sample(atoms, rng)
-
-
 class _Normal(_Kernel):
     """Normal kernels: statistics (y - c) / s and its square, with c and s of all replicates alike.
 
@@ -197,7 +184,7 @@ class _Normal(_Kernel):
         self.centre = self.scale = 0.0
 
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
-        y = _sampled(start, n, rng, self.family)
+        y = draw_records(start, self.family, n, rng, shuffled=False)
         if not self.scale:  # of the first replicate: any will do
             self.centre, self.scale = float(np.median(y)), float(y.std()) or 1.0
         u = (y - self.centre) / self.scale
@@ -262,7 +249,7 @@ class _Beta(_Kernel):
 
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
         family = self.family.for_distance()  # logits, which do not round to the ends
-        logit = _sampled(start, n, rng, family)
+        logit = draw_records(start, family, n, rng, shuffled=False)
         return np.stack([-np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit), logit])
 
     def log_density(self, atoms: Floats, values: Floats) -> Floats:
@@ -290,9 +277,14 @@ class _Beta(_Kernel):
         return _moved(atoms, level, step, lambda now, trial: np.zeros(sizes.shape), rng)
 
 
-def _moved(atoms: Floats, level: object, step: object, ahead: object, rng: Generator) -> Floats:
+def _moved(
+    atoms: Floats,
+    level: Callable[[Floats], Floats],
+    step: Callable[[Floats], Floats],
+    ahead: Callable[[Floats, Floats], Floats],
+    rng: Generator,
+) -> Floats:
     """Return atoms after some Metropolis steps, each of its own."""
-    assert callable(level) and callable(step) and callable(ahead)
     now, here = atoms, level(atoms)
     for _ in range(_TRIES):
         trial = step(now)
@@ -398,7 +390,7 @@ class _Chain:
         self.rest = (left[:, 0] * remaining[:, -1]) / total[:, 0]
 
 
-# The shares of a posterior variance: sampling, privacy noise, prior
+# The shares of a posterior variance, as data and in words
 
 
 QUANTITIES = ("mean", "median", "density")
@@ -440,12 +432,7 @@ class VarianceShares:
             for name, parts in self.columns.items()
         }
         held = by_name(held) or dict.fromkeys(QUANTITIES)
-        rows = {
-            f"{column},{quantity}" if column else quantity: part
-            for column, parts in self.columns.items()
-            for quantity, part in parts.items()
-            if part is not None
-        }
+        rows = {f"{column},{name}" if column else name: part for column, name, part in self._known()}
         names = ("sampling", "privacy", "prior")
         columns = [TableColumn(name, [getattr(part, name) for part in rows.values()]) for name in names]
         words = self.in_words()
@@ -462,12 +449,13 @@ class VarianceShares:
 
     def named(self) -> dict[str, Shares]:
         """Return those that are there, by name such as "mean" or "mean of height"."""
-        return {
-            f"{quantity} of {column}" if column else quantity: part
-            for column, parts in self.columns.items()
-            for quantity, part in parts.items()
-            if part is not None
-        }
+        return {f"{name} of {column}" if column else name: part for column, name, part in self._known()}
+
+    def _known(self) -> Iterator[tuple[str, str, Shares]]:
+        for column, parts in self.columns.items():
+            for quantity, part in parts.items():
+                if part is not None:
+                    yield column, quantity, part
 
     def in_words(self) -> str:
         """Say it in one line; empty where there is nothing to say."""
@@ -475,8 +463,7 @@ class VarianceShares:
         if not named:
             return ""
         figures = "; ".join(
-            f"{name} {_percent(part.sampling)} sampling, {_percent(part.privacy)} privacy noise, "
-            f"{_percent(part.prior)} prior"
+            f"{name} {part.sampling:.0%} sampling, {part.privacy:.0%} privacy noise, {part.prior:.0%} prior"
             for name, part in named.items()
         )
         return f"{figures}. {self.cure()}"
@@ -492,7 +479,7 @@ class VarianceShares:
                 if (part.largest if part.prior < 1.0 else "none") == source
             ]
             if about:
-                parts.append(words.format("" if len(about) == len(named) else f" {_listed(about)}"))
+                parts.append(words.format("" if len(about) == len(named) else f" {all_of(about)}"))
         text = "; ".join(parts)
         return f"{text[:1].upper()}{text[1:]}."
 
@@ -503,14 +490,6 @@ _CURES = {
     "prior": "the prior decides{}",
     "none": "shares do not tell what would help{}: the variance is no less than the prior's",
 }
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def shares_of(variance: float, prior: float, clean: float) -> Shares | None:
@@ -528,7 +507,7 @@ def shares_of(variance: float, prior: float, clean: float) -> Shares | None:
     return Shares(sampling, max(0.0, 1.0 - of_prior - sampling), of_prior)
 
 
-# Where the uncertainty of a quantity comes from: sampling, privacy noise, the prior
+# What they are made of
 
 
 RECORDS = 20_000
@@ -548,12 +527,9 @@ def parametric_shares(chains: NamedChains) -> VarianceShares:
     model = str(chains.attrs.get("model", ""))
     if model == "mixture":
         return VarianceShares(reason="the chains of a mixture of groups hold no components to fit again")
-    if model == "discrete":
-        return _discrete_shares(chains)
-    return VarianceShares(reason=f"the model {model} has no mean, median and density of one number a record")
-
-
-def _discrete_shares(chains: NamedChains) -> VarianceShares:
+    if model != "discrete":
+        why = f"the model {model} has no mean, median and density of one number a record"
+        return VarianceShares(reason=why)
     held = {(p.title, p.column): p for p in chains.parameters if p.role == "scalar" and not p.groups}
     columns = [column for title, column in held if title == "mean" and ("sd", column) in held]
     if not columns:
@@ -745,9 +721,7 @@ class _Variances:
     ) -> _Variances:
         """Return those of draws of P; of the scalars all draws where `series` has them."""
         family = column.family
-        name = f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]"
-        mean = series.get(column.label("mean"))
-        median = series.get(name)
+        mean, median = series.get(column.label("mean")), series.get(_median_of(column))
         return cls(
             float(np.var(drawn.moments(family)[0] if mean is None else mean, ddof=1)),
             float(np.var(quantiles(drawn, family, 0.5) if median is None else median, ddof=1)),
@@ -764,6 +738,11 @@ class _Variances:
         )
 
 
+def _median_of(column: FittedColumn) -> str:
+    """Return the name of the median among the scalars of a column."""
+    return Wanted(quantiles=(0.5,)).labels(column)[0]
+
+
 def _prior_variances(
     chains: Chains,
     column: FittedColumn,
@@ -771,56 +750,38 @@ def _prior_variances(
     prior: Mapping[str, Floats],
     rng: np.random.Generator,
 ) -> _Variances:
-    """Return those of P ~ PY(d, alpha, G0): Var of E(g | theta) is E[(1 - d)/(1 + alpha)] Var g under G0."""
+    """Return those of P ~ PY(d, alpha, G0): Var of E(g | theta) is E[(1 - d)/(1 + alpha)] Var g under G0.
+
+    Where location and scale are learned E(g | base) has a variance besides: the covariance of g at two
+    components of one base measure, by pairs of draws.
+    """
     family = column.family
     alpha = prior.get("concentration", np.atleast_1d(chains.concentration.ravel()[0]))
     discount = float(chains.constants["discount"])
     factor = float(np.mean((1.0 - discount) / (1.0 + alpha)))
+    base = None
     if isinstance(family, LearnedNormal):
-        return _learned_variances(family, column, factor, alpha, discount, points, prior, rng)
-    atoms = family.draw(rng, _ATOMS)
-    density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)
-    if not np.isfinite(family.predictive_moments()[1]):
-        return _Variances(np.inf, np.inf, density)
-    name = f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]"
-    median = prior.get(name)
-    if median is None:
-        nothing = atoms[:, :0]
-        empty = Measures(np.zeros(_PRIOR, dtype=np.int64), np.empty(0), nothing, np.ones(_PRIOR))
-        drawn = draw_measures(empty, np.resize(alpha, _PRIOR), discount, family, rng)
-        median = quantiles(drawn, family, 0.5)
-    if isinstance(family, NormalInverseGamma):  # whose tails are heavy
-        of_means = family.b / ((family.a - 1.0) * family.lam)
+        base = family.draw_base(rng, _ATOMS)
+        first, second = (
+            family.densities(np.ones(_ATOMS), family.draw_given(rng, base), points) for _ in range(2)
+        )
+        between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
+        density = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
+        of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
     else:
-        of_means = float(family.moments(atoms)[0].var())
-    return _Variances(factor * of_means, float(np.var(median)), density)
-
-
-def _learned_variances(
-    family: LearnedNormal,
-    column: FittedColumn,
-    factor: float,
-    alpha: Floats,
-    discount: float,
-    points: Floats,
-    prior: Mapping[str, Floats],
-    rng: np.random.Generator,
-) -> _Variances:
-    """Return those where location and scale are learned: of E(g | base) there is a variance besides.
-
-    That is the covariance of g at two components of one base measure, by pairs of draws.
-    """
-    base = family.draw_base(rng, _ATOMS)
-    first, second = (
-        family.densities(np.ones(_ATOMS), family.draw_given(rng, base), points) for _ in range(2)
-    )
-    between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
-    density = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
-    of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
-    median = prior.get(f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]")
+        atoms = family.draw(rng, _ATOMS)
+        density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)
+        if not np.isfinite(family.predictive_moments()[1]):
+            return _Variances(np.inf, np.inf, density)
+        if isinstance(family, NormalInverseGamma):  # whose tails are heavy
+            of_mean = factor * (family.b / ((family.a - 1.0) * family.lam))
+        else:
+            of_mean = factor * float(family.moments(atoms)[0].var())
+    median = prior.get(_median_of(column))
     if median is None:
-        empty = Measures(np.zeros(_PRIOR, dtype=np.int64), np.empty(0), np.empty((2, 0)), np.ones(_PRIOR))
-        base = family.draw_base(rng, _PRIOR)
-        drawn = draw_measures(empty, np.resize(alpha, _PRIOR), discount, family, rng, base)
+        if isinstance(family, LearnedNormal):
+            base = family.draw_base(rng, _PRIOR)
+        unseen = Measures.unseen(_PRIOR, 2)
+        drawn = draw_measures(unseen, np.resize(alpha, _PRIOR), discount, family, rng, base)
         median = quantiles(drawn, family, 0.5)
     return _Variances(of_mean, float(np.var(median)), density)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from dpmix.errors import SpecError
 from dpmix.numerics.in_words import figures
 from dpmix.summary.dated import dated_of, dates_or_figures
-from dpmix.summary.grids import public_bounds
+from dpmix.summary.fitted_columns import public_bounds
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.row_labels import data_columns
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains, NamedChains
     from dpmix.spec.summary_section import SummarySpec
-    from dpmix.summary.families.family_of_fit import FittedColumn
+    from dpmix.summary.fitted_columns import FittedColumn
 
 __all__ = ["check_quantities", "wanted_of"]
 

@@ -34,11 +34,11 @@ from dpmix.mechanisms.laws.additive import Additive
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.spec import load_spec
-from dpmix.summary.baselines import count_values, smoothed_histogram
 from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.density import draw_block
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.ems import count_values, smoothed_histogram
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import BLOCK
 
 __all__ = ["CELLS", "POPULATIONS", "Cell", "Found", "measured", "released", "repeated"]

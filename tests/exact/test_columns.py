@@ -30,7 +30,7 @@ from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
 from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
-from dpmix.summary.families.family_of_fit import FittedColumn
+from dpmix.summary.fitted_columns import FittedColumn
 from dpmix.summary.prior import floor_remarks, pull
 from tests.helpers.specs import ROOT
 

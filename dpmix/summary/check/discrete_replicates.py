@@ -18,51 +18,44 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.laws.additive import draw_noise
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column
-from dpmix.summary.check.replicators import StatisticReplicator, Unavailable
-from dpmix.summary.dated import bins_in_words, dated_of
+from dpmix.summary.check.replicators import OfBins, StatisticReplicator, Unavailable
+from dpmix.summary.dated import bins_in_words
 
 if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
     from dpmix.run.chains_reader import NamedChains
     from dpmix.run.stored_parameters import Stored
 
-__all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
+__all__ = ["DiscreteHistogram", "DiscreteMarginals", "cdf_of", "cell_probabilities"]
 
 Floats = NDArray[np.float64]
 _SAME = 1e-9  # of a range
 _MOST = 64  # cells of a column whose shares are compared; of more, the distribution function at so many edges
 
 
-class _Marginals(StatisticReplicator):
+class DiscreteMarginals(StatisticReplicator):
     """Shares of released records in the cells of each column by itself."""
 
     what = "shares of records in cells"
-    unit, per = "of the released records", 1.0 + 1e-9
+    unit = "of the released records"
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
+        self.per = 1.0 + 1e-9  # entries are shares already
         self.law: SyntheticLaw = expect(chains.mechanism, SyntheticLaw)
         self.columns = stated = [Column.described(part) for part in self.law.columns]
         self.released = len(chains.observed)
         counted = self.law.counted
         self.cells = Cells.described(self.law) if counted else None
         self.parameters = [_of_column(chains, column, len(stated)) for column in stated]
+        self.needed = tuple(parameter.name for parameter in self.parameters)
         self.shared = not counted or float(str(chains.attrs.get("variance_ratio", "1"))) != 1.0
         self.edges = [self._edges(i) for i in range(len(stated))]
+        self.size = sum(map(len, self.edges))
         if self.law.noise and len(stated) > 1:
             raise Unavailable("records of several columns drawn from noisy counts are not replicated")
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return sum(len(edges) for edges in self.edges)
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Distribution functions and probabilities."""
-        return tuple(parameter.name for parameter in self.parameters)
 
     @property
     def names(self) -> list[str]:
@@ -160,37 +153,16 @@ class _Marginals(StatisticReplicator):
         return np.asarray(np.diff(np.searchsorted(whole, edges)) / (whole.size - 1))
 
 
-class _HistogramReplicator(StatisticReplicator):
+class DiscreteHistogram(OfBins, StatisticReplicator):
     """Noisy counts of a histogram's bins, or numbers of draws in them."""
 
-    what = "counts of bins"
-    unit = "of all records in a bin"
+    law: HistogramLaw
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
-        self.edges = self.law.edges()
-        self._date = dated_of(chains).only
+        self.tell_bins(chains)
         self.parameter = cdf_of(chains)
-        self.of_draws = not self.law.counts_bins
-        self.per = float(chains.observed.size if self.of_draws else chains.n)
-        if self.of_draws:
-            self.what, self.unit = "numbers of draws in bins", "of all draws in a bin"
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return 2 * self.edges.size
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The distribution function."""
-        return (self.parameter.name,)
-
-    @property
-    def names(self) -> list[str]:
-        """The bins."""
-        return bins_in_words(self.edges, date=self._date)
+        self.needed, self.size = (self.parameter.name,), 2 * self.edges.size
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins."""
@@ -210,21 +182,6 @@ class _HistogramReplicator(StatisticReplicator):
         if self.of_draws:
             raise Unavailable("draws of a smoothed histogram are replicated as numbers in bins only")
         return self.replicate(chain, state, rng)[:, None]
-
-
-def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
-    """Return what draws replicates of the release that the discrete model was fitted to.
-
-    Raises
-    ------
-    Unavailable
-        Where the release is not replicated.
-    """
-    if chains.mechanism.released == "histogram":
-        return _HistogramReplicator(chains)
-    if chains.mechanism.released != "synthetic":
-        raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model discrete")
-    return _Marginals(chains)
 
 
 def cdf_of(chains: NamedChains) -> Stored:

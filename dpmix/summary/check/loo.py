@@ -1,10 +1,9 @@
-"""Leave-one-out cross-validation of released records, and what `fit` keeps for it.
+"""Leave-one-out cross-validation of released records, and what `fit` keeps for it and for checks.
 
-What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file.
-
-Both are made from the finished draws alone, by generators that depend on the seed, the chain's id and the
-number of the state, and are shared by the chains of the spec: a run that was stopped and went on has the
-same, and so has each chain that was run by itself.
+These are the groups `posterior_predictive` and `log_likelihood` of a chains file. Both are made from the
+finished draws alone, by generators that depend on the seed, the chain's id and the number of the state, and
+are shared by the chains of the spec: a run that was stopped and went on has the same, and so has each chain
+that was run by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from dpmix.summary.diagnostics import arviz
 
 __all__ = ["Loo", "loo_of", "predictive_of"]
 
-# What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file
+# What `fit` keeps
 
 
 _NUMBERS = 10_000  # of one replicate, at most
@@ -100,7 +99,7 @@ def _likelihoods(chains: ChainSet, check: Callable[[], None]) -> list[Predictive
     return [Predictive("log_likelihood", chains.ids, wanted[0][1], found.astype(np.float32))]
 
 
-# Leave-one-out cross-validation of released records, by Pareto-smoothed importance sampling
+# Leave-one-out cross-validation, by Pareto-smoothed importance sampling
 
 
 _AT_ONCE = 500  # records

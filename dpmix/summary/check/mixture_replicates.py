@@ -19,12 +19,9 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.summary.check.replicators import Replicator, Unavailable
-from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.random_measures import (
-    Measures,
-    states_at,
-)
+from dpmix.summary.check.replicators import OfBins, Replicator, Unavailable
+from dpmix.summary.fitted_columns import family_of
+from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -36,24 +33,26 @@ __all__ = [
     "cell_masses",
     "draw_records",
     "mixture_replicator",
-    "states_at",
 ]
-
-# Random densities at chosen saved states, and records and masses of cells under them
-
 
 _MOST = 5_000  # records whose order is random
 
 
-def draw_records(measure: Measures, source: Family | NormalInverseWishart, n: int, rng: Generator) -> Floats:
-    """Draw n records from one measure, shape (n,) or (n, d); many records stand atom by atom."""
+def draw_records(
+    measure: Measures,
+    source: Family | NormalInverseWishart,
+    n: int,
+    rng: Generator,
+    *,
+    shuffled: bool = True,
+) -> Floats:
+    """Draw n records from one measure, shape (n,) or (n, d); many, or not `shuffled`, stand atom by atom."""
     shares = np.append(measure.weights, np.maximum(measure.rest, 0.0))
     counts = rng.multinomial(n, shares / shares.sum())
-    owners = np.repeat(np.arange(measure.weights.size), counts[:-1])
-    atoms = measure.atoms[:, owners]
+    atoms = measure.atoms[:, np.repeat(np.arange(measure.weights.size), counts[:-1])]
     if counts[-1]:
         atoms = np.concatenate([atoms, source.draw(rng, int(counts[-1]))], axis=1)
-    if n <= _MOST:
+    if shuffled and n <= _MOST:
         atoms = atoms[:, rng.permutation(n)]
     return source.sample(atoms, rng)
 
@@ -88,7 +87,7 @@ def _differences(below: Floats, above: Floats) -> Floats:
     return np.maximum(np.where(middle < 0.5, left, right), 0.0)
 
 
-# Replicates of a release that a mixture was fitted to: records of a drawn density, then the mechanism
+# What draws replicates, by what is released
 
 
 class MixtureReplicator(Replicator):
@@ -98,14 +97,10 @@ class MixtureReplicator(Replicator):
 
     def __init__(self, chains: Chains) -> None:
         self.chains = chains
+        self.size = int(chains.observed.size)
         self.source: Family | NormalInverseWishart = family_of(chains)
         self.law: Law = chains.mechanism
         self._states: dict[tuple[int, int], Measures] = {}
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return int(self.chains.observed.size)
 
     def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
         """Draw the densities of these states."""
@@ -126,19 +121,12 @@ class MixtureReplicator(Replicator):
 
 
 class _Counted(MixtureReplicator):
-    """Releases that depend on the records through their numbers in equal cells of the domain."""
+    """Releases that depend on the records through their numbers in cells, with these edges."""
 
-    cells: int
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate: counts of cells."""
-        return 2 * self.cells
-
-    @property
-    def edges(self) -> Floats:
-        """Edges of the cells, shape (cells + 1,)."""
-        return self.law.edges()
+    def __init__(self, chains: Chains, cells: int, edges: Floats) -> None:
+        super().__init__(chains)
+        self.cells, self.edges = cells, edges
+        self.size = 2 * cells
 
     def counts(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the numbers of records in the cells."""
@@ -151,9 +139,8 @@ class CoefficientReplicator(_Counted):
     """Coefficients: compared is the distribution function that their means give at the cells' edges."""
 
     def __init__(self, chains: Chains) -> None:
-        super().__init__(chains)
-        self._rows = self.law.basis()
-        self.cells = len(self._rows)
+        self._rows = chains.mechanism.basis()
+        super().__init__(chains, len(self._rows), chains.mechanism.edges())
         # 1[y < edge] = edge + sum of the basis, which is orthonormal on the unit interval
         self._to_cdf = np.cumsum(self._rows, axis=0)[:-1] / self.cells
         self._flat = np.arange(1, self.cells) / self.cells
@@ -177,13 +164,14 @@ class CoefficientReplicator(_Counted):
         return np.asarray(self._flat + self._to_cdf @ means)
 
 
-class HistogramReplicator(_Counted):
+class HistogramReplicator(OfBins, _Counted):
     """Counts of bins with noise, or numbers of draws in the bins of a smoothed histogram."""
 
+    law: HistogramLaw
+
     def __init__(self, chains: Chains) -> None:
-        super().__init__(chains)
-        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
-        self.cells = self.law.bins
+        super().__init__(chains, expect(chains.mechanism, HistogramLaw).bins, chains.mechanism.edges())
+        self.tell_bins(chains)
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records, and noisy counts or numbers of draws."""
@@ -192,7 +180,7 @@ class HistogramReplicator(_Counted):
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """As `replicate`; draws of a smoothed histogram are placed in their bins."""
         found = self.replicate(chain, state, rng)
-        if self.law.counts_bins:
+        if not self.of_draws:
             return found
         bins = rng.permutation(np.repeat(np.arange(self.cells), found.astype(np.int64)))
         left, right = self.edges[bins], self.edges[bins + 1]
@@ -200,7 +188,7 @@ class HistogramReplicator(_Counted):
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins."""
-        if self.law.counts_bins:
+        if not self.of_draws:
             return released.ravel()
         return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
 
@@ -209,17 +197,11 @@ class TallyReplicator(_Counted):
     """Counts of released numbers in the cells of a tally, at any number of records."""
 
     def __init__(self, chains: Chains) -> None:
-        super().__init__(chains)
         assert chains.tally is not None  # what it is for
         from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
 
-        self.cells = len(chains.tally.counts)
-        self._edges, self._masses = chains.tally.edges, NoisyMasses(chains)
-
-    @property
-    def edges(self) -> Floats:
-        """Finite edges of the cells of released numbers, shape (cells - 1,)."""
-        return self._edges
+        super().__init__(chains, len(chains.tally.counts), chains.tally.edges)  # those that are finite
+        self._masses = NoisyMasses(chains)
 
     def counts(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the numbers of released numbers in the cells."""
@@ -233,7 +215,7 @@ class TallyReplicator(_Counted):
     def released(self, latent: Floats, rng: Generator) -> Floats:
         """Return the tally of what the mechanism releases of latent records."""
         values = super().released(latent, rng)
-        places = np.searchsorted(self._edges, values, side="right")
+        places = np.searchsorted(self.edges, values, side="right")
         return np.bincount(places, minlength=self.cells).astype(np.float64)
 
 

@@ -18,7 +18,7 @@ base measure.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ from dpmix.release.tallies import wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
@@ -213,17 +213,17 @@ def _by_channel(chains: Chains, source: Family, states: list[Measures]) -> Float
     return _mixed(states, log_g, _prior_mean(log_g, chains, source))
 
 
-def _prior_mean(log_g: object, chains: Chains, source: Family | NormalInverseWishart) -> Floats:
+def _prior_mean(
+    log_g: Callable[[Floats], Floats], chains: Chains, source: Family | NormalInverseWishart
+) -> Floats:
     """Return log g_0 of each record: of the mean of g over draws from the base measure."""
-    assert callable(log_g)
     atoms = source.draw(chains.generator(0, _STREAM), _PRIOR)
     parts = [log_g(atoms[:, start : start + 50]) for start in range(0, _PRIOR, 50)]
     return np.asarray(special.logsumexp(np.concatenate(parts), axis=0) - math.log(_PRIOR))
 
 
-def _mixed(states: list[Measures], log_g: object, prior: Floats) -> Floats:
+def _mixed(states: list[Measures], log_g: Callable[[Floats], Floats], prior: Floats) -> Floats:
     """Return log densities (states, n) of mixtures, by those of atoms and of the prior predictive."""
-    assert callable(log_g)
     out = np.empty((len(states), prior.size))
     for row, state in enumerate(states):
         rest = max(float(state.rest[0]), 0.0)

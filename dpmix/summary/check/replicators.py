@@ -1,12 +1,11 @@
 """What a check asks of a model: replicates of its release, and how far out the observed one is among them.
 
-The observed release among replicates: how far out it is, with p-values that hold whatever the statistic.
-
-The observed and R replicated statistics are treated alike. Each of the R + 1 is standardized by mean and
-standard deviation of the R others, and its distance is the largest deviation over the entries; the p-value
-is the rank of the observed distance, (number that are as large) / (R + 1). Were the observed release one more
-draw like the replicates, this p-value would be at most t with probability at most t. It is one that the model
-was fitted to, so that p is closer to 1 than uniform: small values mean what they say, large ones little.
+The p-values hold whatever the statistic. The observed and R replicated statistics are treated alike: each of
+the R + 1 is standardized by mean and standard deviation of the R others, and its distance is the largest
+deviation over the entries; the p-value is the rank of the observed distance, (number that are as large) /
+(R + 1). Were the observed release one more draw like the replicates, this p-value would be at most t with
+probability at most t. It is one that the model was fitted to, so that p is closer to 1 than uniform: small
+values mean what they say, large ones little.
 """
 
 from __future__ import annotations
@@ -20,16 +19,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.equal_cells import spread
+from dpmix.summary.dated import bins_in_words, dated_of
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
     from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "LEVEL",
     "LIKELIHOODS",
+    "OfBins",
     "RankComparison",
     "Replicator",
     "StatisticReplicator",
@@ -38,10 +40,11 @@ __all__ = [
     "has",
     "places",
     "shared",
+    "stored_of",
     "two_sided",
 ]
 
-# The observed release among replicates: how far out it is, with p-values that hold whatever the statistic
+# The observed release among replicates
 
 
 Floats = NDArray[np.float64]
@@ -129,7 +132,7 @@ def _distances(values: Floats) -> Floats:
     return np.asarray(np.where(flat, apart, gaps / sds))
 
 
-# What a check asks of a model: replicates of its release, and what of them is compared
+# What draws replicates of a release, and what of them is compared
 
 
 _STREAM = -1000  # of the generators derived from the chains' seed; one a saved state
@@ -143,14 +146,16 @@ class Replicator(ABC):
     """A model's releases, drawn anew from saved states.
 
     A replicate depends on the seed, the chain's id and the number of the state alone.
+
+    Attributes
+    ----------
+    chains : ChainSet
+    size : int
+        About how many numbers are drawn for one replicate.
     """
 
     chains: ChainSet
-
-    @property
-    def size(self) -> int:
-        """About how many numbers are drawn for one replicate."""
-        return self.chains.n
+    size: int
 
     @abstractmethod
     def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
@@ -190,15 +195,20 @@ class StatisticReplicator(Replicator):
         Unit in which a misfit is told, and what it is divided by.
     blind : str
         What the entries cannot show, whatever the noise.
+    needed : tuple of str
+        Names of the parameters that a replicate depends on.
+    values : dict of str to float64 array (chains, draws, ..)
+        Their draws, once `prepare` has read them.
     """
 
     chains: NamedChains
     what = "entries"
-    unit, per = "of an entry", 1.0
+    unit = "of an entry"
     blind = ""
+    needed: tuple[str, ...]
 
     def __init__(self, chains: NamedChains) -> None:
-        self.chains = chains
+        self.chains, self.per = chains, float(chains.n)
         self.law: Law = chains.mechanism
         self.values: dict[str, Floats] = {}
 
@@ -207,11 +217,6 @@ class StatisticReplicator(Replicator):
     def names(self) -> list[str]:
         """Names of what `reduce` returns."""
 
-    @property
-    @abstractmethod
-    def needed(self) -> tuple[str, ...]:
-        """Names of the parameters that a replicate depends on."""
-
     def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
         """Read the parameters."""
         self.values = {name: self.chains.read(stored_of(self.chains, name)) for name in self.needed}
@@ -219,6 +224,32 @@ class StatisticReplicator(Replicator):
     def reduce(self, released: Floats) -> Floats:
         """Return the entries."""
         return released.ravel()
+
+
+class OfBins:
+    """What the entries of a release of a histogram are: counts of its bins, or numbers of draws in them."""
+
+    law: Law
+    edges: Floats
+    of_draws: bool
+    what: str
+    unit: str
+    per: float
+    blind = ""
+
+    def tell_bins(self, chains: ChainSet) -> None:
+        """Take the bins from the law of a histogram."""
+        self.law = expect(chains.mechanism, HistogramLaw)
+        self.edges, self.of_draws = self.law.edges(), not self.law.counts_bins
+        self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
+        self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
+        self.per = float(len(chains.observed) if self.of_draws else chains.n)
+        self.bins = bins_in_words(self.edges, date=dated_of(chains).only)
+
+    @property
+    def names(self) -> list[str]:
+        """The bins."""
+        return self.bins
 
 
 def stored_of(chains: NamedChains, name: str) -> Stored:

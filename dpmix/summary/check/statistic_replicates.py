@@ -1,10 +1,9 @@
 """Replicates of released statistics: records given a draw of the parameters, then the mechanism.
 
-Replicates of releases of groups whose sizes are private (methods, section 16).
-
-A replicate draws sizes of the groups from their shares, (n_1, .., n_G) ~ Multinomial(N, pi), records of each
-group given its own parameters, and then the mechanism of all of them together: noisy sizes and sums of f less
-its centre, or noisy counts, or draws, of (group, cell). N is public.
+Of groups whose sizes are private (methods, section 16) a replicate draws sizes of the groups from their
+shares, (n_1, .., n_G) ~ Multinomial(N, pi), records of each group given its own parameters, and then the
+mechanism of all of them together: noisy sizes and sums of f less its centre, or noisy counts, or draws, of
+(group, cell). N is public.
 """
 
 from __future__ import annotations
@@ -30,9 +29,13 @@ from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.sanitized import Release
-from dpmix.summary.check.discrete_replicates import cdf_of, cell_probabilities
-from dpmix.summary.check.replicators import StatisticReplicator, Unavailable, has
-from dpmix.summary.dated import bins_in_words, dated_of
+from dpmix.summary.check.discrete_replicates import (
+    DiscreteHistogram,
+    DiscreteMarginals,
+    cdf_of,
+    cell_probabilities,
+)
+from dpmix.summary.check.replicators import OfBins, StatisticReplicator, Unavailable, has, stored_of
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import NamedChains
@@ -45,11 +48,12 @@ __all__ = [
     "NoisyCountsReplicator",
     "ReleasedPosterior",
     "draw_log_shares",
-    "grouped_replicator",
+    "parametric_replicator",
     "sum_to_one",
 ]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class NoisyCountsReplicator(StatisticReplicator):
@@ -63,17 +67,8 @@ class NoisyCountsReplicator(StatisticReplicator):
         super().__init__(chains)
         self.law: NoisyCountsLaw = expect(chains.mechanism, NoisyCountsLaw)
         self.levels, self.classes = self.law.levels, self.law.classes
-        self.per = float(chains.n)
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return 2 * self.classes * sum(self.levels)
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Probabilities of classes, and of levels in each."""
-        return ("p", *(f"p_feature_{k + 1}" for k in range(len(self.levels))))
+        self.size = 2 * self.classes * sum(self.levels)
+        self.needed = ("p", *(f"p_feature_{k + 1}" for k in range(len(self.levels))))
 
     @property
     def names(self) -> list[str]:
@@ -81,10 +76,10 @@ class NoisyCountsReplicator(StatisticReplicator):
         titles = self.law.columns
         if len(titles) != len(self.levels) + 1:
             titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
-        places = [
-            _places(self.law, name, count)
-            for name, count in zip(titles, (*self.levels, self.classes), strict=True)
-        ]
+        known, places = self.law.categories or {}, []
+        for name, count in zip(titles, (*self.levels, self.classes), strict=True):
+            labels = known.get(name, ())
+            places.append(labels if len(labels) == count else [str(i + 1) for i in range(count)])
         return [
             f"{title} = {level}, {titles[-1]} = {of_class}"
             for title, levels in zip(titles[:-1], places[:-1], strict=True)
@@ -92,9 +87,14 @@ class NoisyCountsReplicator(StatisticReplicator):
             for level in levels
         ]
 
+    def records(self, chain: int, state: int, rng: Generator) -> int | Ints:
+        """Return the number of records, or draw those of groups."""
+        return self.chains.n
+
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the counts of classes, of levels within each, and the noise."""
-        sizes = rng.multinomial(self.chains.n, sum_to_one(self.values["p"][chain, state]))
+        shares = sum_to_one(self.values["p"][chain, state])
+        sizes = rng.multinomial(self.records(chain, state, rng), shares)
         parts = [
             rng.multinomial(sizes, sum_to_one(self.values[name][chain, state])).ravel()
             for name in self.needed[1:]
@@ -118,20 +118,11 @@ class ClampedMomentsReplicator(StatisticReplicator):
         self.law: ClampedMomentsLaw = expect(chains.mechanism, ClampedMomentsLaw)
         self.low, self.high = np.array(self.law.bounds, dtype=np.float64).T
         self.model: dict[str, Any] = dict(chains.spec.get("model") or {})
-        self.per = float(chains.n)
+        self.size = int(chains.n * self.low.size)
+        self.needed = tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(chains, name))
         for name in ("sigma2", "x_mean", "x_cov"):
             if not has(chains, name) and self.model.get(name) is None:
                 raise Unavailable(f"the chains do not hold {name}")
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return int(self.chains.n * self.low.size)
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The parameters that are not known."""
-        return tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(self.chains, name))
 
     @property
     def names(self) -> list[str]:
@@ -155,11 +146,8 @@ class ClampedMomentsReplicator(StatisticReplicator):
         x = np.asarray(self._get("x_mean", chain, state)).ravel() + rng.standard_normal((n, p)) @ root.T
         clamped = self.model.get("predictors") == "clamped"
         line = np.clip(x, self.low[:-1], self.high[:-1]) if clamped else x
-        mean, sd = (
-            beta[0] + line @ beta[1:],
-            math.sqrt(float(np.asarray(self._get("sigma2", chain, state)).ravel()[0])),
-        )
-        y = self._response(mean, sd, rng)
+        sd = math.sqrt(float(np.asarray(self._get("sigma2", chain, state)).ravel()[0]))
+        y = self._response(beta[0] + line @ beta[1:], sd, rng)
         unit = np.clip(2.0 * (np.column_stack([x, y]) - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0)
         table = np.column_stack([np.ones(n), unit])
         products = table.T @ table
@@ -191,6 +179,7 @@ class LogMomentsReplicator(StatisticReplicator):
     """
 
     what = "noisy mean logarithms"
+    needed = ("alpha",)
     blind = (
         "The model has a parameter for each, so that it fits nearly any records: a misfit does not show. A "
         "release of several candidate thresholds tells more."
@@ -204,19 +193,12 @@ class LogMomentsReplicator(StatisticReplicator):
         choice = self.law.choice
         self.epsilon_of_scores = math.nan if choice is None else choice.epsilon
         self.scores = np.array(() if choice is None else choice.scores, dtype=np.float64)
-        if choice is not None:
+        self.size = chains.n * self.components
+        if choice is None:
+            self.per = 1.0
+        else:
             self.what = "noisy mean logarithms and scores of thresholds"
-            self.unit, self.per, self.blind = "of all records in a score", float(chains.n), ""
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return self.chains.n * self.components
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The parameters of the Dirichlet distribution."""
-        return ("alpha",)
+            self.unit, self.blind = "of all records in a score", ""
 
     @property
     def names(self) -> list[str]:
@@ -239,17 +221,25 @@ class LogMomentsReplicator(StatisticReplicator):
         """Draw compositions, censor them, and add noise to their mean logarithms and to the scores."""
         alpha, d = self.values["alpha"][chain, state], self.components
         floor, found = math.log(self.law.threshold), []
-        first = np.zeros(self.scores.size)
+        left = np.zeros(self.scores.size)
         for size, scale in zip(self.parts, self.law.scale, strict=True):
             logs = draw_log_shares(alpha, size, rng)
             found.append(np.maximum(logs, floor).mean(axis=0) + draw_noise("laplace", scale, d, rng))
-            if first.size:
-                least = logs.min(axis=1)
-                left = np.array([(least >= math.log(a)).sum() for a in self.thresholds], dtype=np.float64)
-                first += np.diff(left, prepend=0.0)
-        if first.size:
-            first += draw_noise("geometric", 2.0 / self.epsilon_of_scores, first.size, rng)
-        return np.concatenate([*found, first])
+            left += self.uncensored(logs)
+        return np.concatenate([*found, self.noisy_scores(left, rng)])
+
+    def uncensored(self, logs: Floats) -> Floats:
+        """Return how many records, logarithms (n, d), each scored threshold leaves uncensored."""
+        candidates, least = self.thresholds[: self.scores.size], logs.min(axis=1)
+        return np.array([(least >= math.log(a)).sum() for a in candidates], dtype=np.float64)
+
+    def noisy_scores(self, left: Floats, rng: Generator) -> Floats:
+        """Return how many records each candidate is the first to leave uncensored, with noise."""
+        if not left.size:
+            return left
+        return np.diff(left, prepend=0.0) + draw_noise(
+            "geometric", 2.0 / self.epsilon_of_scores, left.size, rng
+        )
 
 
 class ReleasedPosterior(StatisticReplicator):
@@ -258,13 +248,13 @@ class ReleasedPosterior(StatisticReplicator):
     what = "counts of categories"
     unit = "of all records in a count"
     blind = "The model has a probability for each: only the prior shows."
+    needed = ("p",)
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         from dpmix.errors import PrivacyError
         from dpmix.models.multinomial.release_law import known_of
 
-        self.per = float(chains.n)
         values = chains.observed.reshape(len(chains.observed), -1)
         release = Release(values, ("parameter",), self.law, None, None, None, chains.n, trust="global")
         try:
@@ -273,20 +263,11 @@ class ReleasedPosterior(StatisticReplicator):
                 self._law_weights(np.eye(1, self.known.prior.size, dtype=np.int64)[0] * chains.n)
         except (DataError, PrivacyError) as error:
             raise Unavailable("the outcomes of the mechanism are too many to list") from error
+        self.size = 1 if self.known.law is None else int(self.known.law.posteriors.size)
 
     def _law_weights(self, counts: NDArray[np.int64]) -> Floats:
         assert self.known.law is not None  # the caller looks
         return np.asarray(self.known.law.weights(counts.tolist()))
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return 1 if self.known.law is None else int(self.known.law.posteriors.size)
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The probabilities of the categories."""
-        return ("p",)
 
     @property
     def names(self) -> list[str]:
@@ -324,10 +305,8 @@ class ReleasedPosterior(StatisticReplicator):
 
 def stored_categories(chains: NamedChains) -> list[str]:
     """Return the names of the categories that a model's `p` is of."""
-    for parameter in chains.parameters:
-        if parameter.name == "p":
-            return [str(place) for place in parameter.coords[parameter.dims[0]]]
-    return []
+    stored = stored_of(chains, "p")
+    return [str(place) for place in stored.coords[stored.dims[0]]]
 
 
 def draw_log_shares(alpha: Floats, size: int, rng: Generator) -> Floats:
@@ -343,13 +322,6 @@ def _factors(q: int) -> list[tuple[int, int]]:
     return [*((i, q) for i in range(q + 1)), *((i, j) for i in range(q) for j in range(i, q) if j > 0)]
 
 
-def _places(law: NoisyCountsLaw, name: str, count: int) -> Sequence[str]:
-    labels = (law.categories or {}).get(name, ())
-    if len(labels) == count:
-        return labels
-    return [str(number + 1) for number in range(count)]
-
-
 def sum_to_one(shares: Floats) -> Floats:
     """Return shares whose sums over the last axis are 1, once more."""
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
@@ -361,23 +333,14 @@ class Answers(StatisticReplicator):
     what = "numbers of answers"
     unit = "of all records in a count"
     blind = "The model has a probability for each: only the prior shows."
+    needed = ("p",)
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self.response: RandomizedResponseLaw = expect(chains.mechanism, RandomizedResponseLaw)
         if str(chains.attrs.get("model", "")) != "multinomial":
             raise Unavailable("randomized responses are replicated for the model multinomial alone")
-        self.per = float(chains.n)
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return self.response.sizes[0]
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The probabilities of the categories."""
-        return ("p",)
+        self.size = self.response.sizes[0]
 
     @property
     def names(self) -> list[str]:
@@ -419,8 +382,9 @@ class AnswersOfRecords(StatisticReplicator):
         super().__init__(chains)
         self.response: RandomizedResponseLaw = expect(chains.mechanism, RandomizedResponseLaw)
         self.sizes = self.response.sizes
-        self.per = float(chains.n)
         last = len(self.sizes) - 1
+        self.size = int(chains.n * len(self.sizes))
+        self.needed = ("p", *(f"p_feature_{k + 1}" for k in range(last)))
         if last < 1 or chains.observed.ndim != 2 or chains.observed.shape[1] != last + 1:
             raise Unavailable("the chains do not hold answers of features and a class")
         every = list(combinations(range(last + 1), 2))
@@ -430,16 +394,6 @@ class AnswersOfRecords(StatisticReplicator):
             self.blind = (
                 "Whether features are independent within a class is not looked at, for many categories."
             )
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return int(self.chains.n * len(self.sizes))
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Probabilities of classes, and of levels in each."""
-        return ("p", *(f"p_feature_{k + 1}" for k in range(len(self.sizes) - 1)))
 
     @property
     def names(self) -> list[str]:
@@ -491,7 +445,8 @@ class AnswersOfRecords(StatisticReplicator):
         return out
 
 
-Ints = NDArray[np.int64]
+# Replicates of releases of groups
+
 
 _SHARE = "group_share"
 _BINS = "bin_probability"
@@ -499,6 +454,11 @@ _BINS = "bin_probability"
 
 class _Grouped(StatisticReplicator):
     """What all of them share: it goes before the class of the same release without groups."""
+
+    def prepare(self, wanted: Sequence[tuple[int, Ints]]) -> None:
+        """Read what one group needs, and the shares of the groups."""
+        super().prepare(wanted)
+        self.values[_SHARE] = self.chains.read(stored_of(self.chains, _SHARE))
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -531,10 +491,7 @@ class _Grouped(StatisticReplicator):
 class GroupedCounts(_Grouped, NoisyCountsReplicator):
     """Counts of levels within every pair of group and class: classes are drawn within their group."""
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """What one group needs, and the shares of the groups."""
-        return (*super().needed, _SHARE)
+    records = _Grouped.sizes
 
     @property
     def names(self) -> list[str]:
@@ -546,27 +503,11 @@ class GroupedCounts(_Grouped, NoisyCountsReplicator):
             start += len(part)
         return found
 
-    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
-        """Draw sizes of groups, of classes within them, levels within these, and the noise."""
-        shares = sum_to_one(self.values["p"][chain, state])
-        classes = rng.multinomial(self.sizes(chain, state, rng), shares)
-        features = [f"p_feature_{k + 1}" for k in range(len(self.levels))]
-        parts = [
-            rng.multinomial(classes, sum_to_one(self.values[name][chain, state])).ravel() for name in features
-        ]
-        counts = np.concatenate(parts).astype(np.float64)
-        return counts + draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
-
 
 class GroupedMomentsReplicator(_Grouped, ClampedMomentsReplicator):
     """Noisy sizes, and sums of products of clamped and rescaled variables of each group."""
 
     what = "noisy sizes and moments"
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """What one group needs, and the shares of the groups."""
-        return (*super().needed, _SHARE)
 
     @property
     def names(self) -> list[str]:
@@ -588,15 +529,10 @@ class GroupedLogMomentsReplicator(_Grouped, LogMomentsReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.per = float(chains.n)
+        self.per = float(chains.n)  # of sizes, with scores or without
         if self.scores.size:
             self.what = "noisy sizes, sums of logarithms and scores of thresholds"
             self.unit = "of all records in a size or score, or of a logarithm of 1 in every record"
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """What one group needs, and the shares of the groups."""
-        return (*super().needed, _SHARE)
 
     @property
     def names(self) -> list[str]:
@@ -612,14 +548,12 @@ class GroupedLogMomentsReplicator(_Grouped, LogMomentsReplicator):
         for group, size in enumerate(sizes.tolist()):
             logs = draw_log_shares(self.values["alpha"][chain, state, group], size, rng)
             sums.append(np.maximum(logs, floor).sum(axis=0))
-            left += [(logs.min(axis=1) >= math.log(a)).sum() for a in self.thresholds[: left.size]]
-        scores = np.diff(left, prepend=0.0)
-        if scores.size:
-            scores += draw_noise("geometric", 2.0 / self.epsilon_of_scores, scores.size, rng)
+            left += self.uncensored(logs)
+        scores = self.noisy_scores(left, rng)
         return np.concatenate([self.noisy(sizes, sums, rng), scores])
 
 
-class GroupedHistogram(_Grouped):
+class GroupedHistogram(_Grouped, OfBins):
     """Noisy counts, or numbers of draws, of the bins of each group.
 
     Parameters
@@ -629,32 +563,19 @@ class GroupedHistogram(_Grouped):
         function has the edges of the bins among its points.
     """
 
+    law: HistogramLaw
+
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
-        self.edges = self.law.edges()
-        self.of_draws = not self.law.counts_bins
-        self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
-        self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
-        self.per = float(len(chains.observed) if self.of_draws else chains.n)
-        self._date = dated_of(chains).only
+        self.tell_bins(chains)
         self._cdf = cdf_of(chains) if chains.attrs.get("model") == "discrete" else None
-
-    @property
-    def size(self) -> int:
-        """Numbers drawn for one replicate."""
-        return int(2 * self.edges.size * len(self.groups))
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """What the probabilities of the bins are from, and the shares of the groups."""
-        return (_BINS if self._cdf is None else self._cdf.name, _SHARE)
+        self.needed = (_BINS if self._cdf is None else self._cdf.name,)
+        self.size = int(2 * self.edges.size * len(self.groups))
 
     @property
     def names(self) -> list[str]:
         """Group and bin."""
-        bins = bins_in_words(self.edges, date=self._date)
-        return [f"{group}: {own}" for group in self.groups for own in bins]
+        return [f"{group}: {own}" for group in self.groups for own in self.bins]
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records in all cells, and what is released of them."""
@@ -684,25 +605,42 @@ class GroupedHistogram(_Grouped):
         return np.bincount(cells, minlength=bins * len(self.groups)).astype(np.float64)
 
 
-_MAKERS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
+# Which release of which model is drawn anew by which
+
+
+_OF_GROUPS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
     NoisyCountsLaw: GroupedCounts,
     ClampedMomentsLaw: GroupedMomentsReplicator,
     LogMomentsLaw: GroupedLogMomentsReplicator,
     PerturbedHistogramLaw: GroupedHistogram,
     SmoothedHistogramLaw: GroupedHistogram,
 }
+_MAKERS: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
+    ("noisy_counts", "naive_bayes"): NoisyCountsReplicator,
+    ("clamped_moments", "linear_regression"): ClampedMomentsReplicator,
+    ("log_moments", "dirichlet"): LogMomentsReplicator,
+    ("posterior", "multinomial"): ReleasedPosterior,
+    ("categories", "multinomial"): Answers,
+    ("categories", "naive_bayes"): AnswersOfRecords,
+    ("histogram", "discrete"): DiscreteHistogram,
+    ("synthetic", "discrete"): DiscreteMarginals,
+}
 
 
-def grouped_replicator(chains: NamedChains) -> StatisticReplicator:
-    """Return what draws replicates of the release of groups that a model was fitted to.
+def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
+    """Return what draws replicates of the release that a parametric model was fitted to.
 
     Raises
     ------
     Unavailable
         Where the release is not replicated.
     """
-    model, kind = str(chains.attrs.get("model", "")), chains.mechanism.kind
-    made = _MAKERS.get(type(chains.mechanism))
-    if made is None or model == "custom":  # which does not say how its release is made
-        raise Unavailable(f"releases of groups by {kind} are not replicated for the model {model}")
+    law, model = chains.mechanism, str(chains.attrs.get("model", ""))
+    made, what = _MAKERS.get((law.released, model)), "releases"
+    if law.groups:
+        made, what = (None if model == "custom" else _OF_GROUPS.get(type(law))), "releases of groups"
+    elif model == "custom":
+        raise Unavailable("a custom model does not say how its release is made")
+    if made is None:
+        raise Unavailable(f"{what} by {law.kind} are not replicated for the model {model}")
     return made(chains)

@@ -13,7 +13,7 @@ from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
 from dpmix.summary.check.record_likelihoods import log_likelihoods
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import states_at
 
 STATES = np.arange(0, 1_000, 100)

@@ -27,7 +27,7 @@ from dpmix.numerics import loops
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
-from dpmix.summary.noisy_masses import share_kept
+from dpmix.summary.information import share_kept
 from tests.helpers import counts, counts_moves, samplers
 from tests.helpers.fits import combined_spec, release_by, small_release, small_spec
 from tests.helpers.specs import message

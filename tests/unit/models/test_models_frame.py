@@ -26,7 +26,7 @@ from dpmix.run.runner import Run, Stop, chain_generator, run
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.store import h5
-from dpmix.summary.parametric_summary import TOP_SHARES, summarize_parametric
+from dpmix.summary.summary_of_chains import TOP_SHARES, summarize_parametric
 
 PLACES = np.linspace(-3.0, 3.0, 7)
 COLOURS = np.array(["red", "grün", "a/b"])

@@ -28,7 +28,7 @@ from dpmix.report.release_pictures import _tallied, entries_figure, shown
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.check_result import Check, Entry
-from dpmix.summary.mixture_summary import summarize_chains
+from dpmix.summary.summary_of_chains import summarize_chains
 from tests.helpers.chains_files import (
     a_spec,
     states_of_beta,

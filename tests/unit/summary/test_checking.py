@@ -18,7 +18,7 @@ from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
-from dpmix.summary.check.discrete_replicates import _Marginals, cell_probabilities
+from dpmix.summary.check.discrete_replicates import DiscreteMarginals, cell_probabilities
 from dpmix.summary.check.mixture_replicates import cell_masses, mixture_replicator
 from dpmix.summary.check.record_likelihoods import log_likelihoods
 from dpmix.summary.check.release_check import check_release
@@ -520,7 +520,7 @@ def test_synthetic_records_are_replicated_through_their_generator() -> None:
     label = {"title": "probability", "role": "shares", "column": "", "dims": ("category",)}
     vars(chains.parameters[0]).update(label, coords={"category": np.array(["a", "b", "c"])})
     chains.attrs = {}
-    table = table_of(_Marginals(chains), 2000)
+    table = table_of(DiscreteMarginals(chains), 2000)
     exact = (50 * p + 4.0) / 62.0
     assert near(table, exact)
     # the law of total variance: urn given counts, counts given P

@@ -23,7 +23,7 @@ from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.summary.check.release_check import check_statistic, words_of_reach
 from dpmix.summary.check.replicators import Unavailable, compare
-from dpmix.summary.check.statistic_replicates import GroupedHistogram, grouped_replicator
+from dpmix.summary.check.statistic_replicates import GroupedHistogram, parametric_replicator
 from tests.helpers.chains_files import Floats
 
 NAMES = ("female", "male", "other")
@@ -130,7 +130,7 @@ def test_a_release_is_one_more_replicate(name: str) -> None:
     for _ in range(TIMES):
         parameters, records = draw(rng)
         release = mechanism.simulate(records, columns, rng)[0]
-        found = grouped_replicator(chains_of(model, release, parameters))
+        found = parametric_replicator(chains_of(model, release, parameters))
         found.prepare([(0, np.array([0]))])
         table = np.stack([found.replicate(0, 0, rng) for _ in range(REPLICATES)])
         observed = found.reduce(release.values)
@@ -165,13 +165,13 @@ def test_entries_are_labelled_by_group() -> None:
         model, columns, _, draw = CASES[name]
         parameters, records = draw(rng)
         release = mechanism_of(load_spec(spec_of(name)), len(columns), N).simulate(records, columns, rng)[0]
-        found = grouped_replicator(chains_of(model, release, parameters)).names
+        found = parametric_replicator(chains_of(model, release, parameters)).names
         assert found[: len(first)] == first and len(set(found)) == len(found)
         assert found[-1].startswith("other: ")
         with pytest.raises(
             Unavailable, match="releases of groups by .* are not replicated for the model custom"
         ):
-            grouped_replicator(chains_of("custom", release, parameters))
+            parametric_replicator(chains_of("custom", release, parameters))
 
 
 def test_draws_keep_their_group_and_lie_in_their_bin() -> None:

@@ -18,7 +18,7 @@ from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import clustering
 from dpmix.summary.clustering import LOSSES, by_size, credible_ball, describe, minimise
-from dpmix.summary.mixture_summary import summarize_chains
+from dpmix.summary.summary_of_chains import summarize_chains
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
 
 

@@ -28,7 +28,7 @@ from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary import compositions
 from dpmix.summary.diagnostics import beside_prior, contraction, describe
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.prior import PriorDraws, mixture_prior
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks

@@ -14,7 +14,7 @@ from dpmix.run.chains_file import check_attributes
 from dpmix.run.chains_reader import read_chains
 from dpmix.store.h5 import Attribute, create, work
 from dpmix.summary.density import posterior_density
-from dpmix.summary.grids import choose_grids
+from dpmix.summary.fitted_columns import choose_grids
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
 
 

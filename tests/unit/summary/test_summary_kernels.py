@@ -24,9 +24,9 @@ from dpmix.summary.density import (
     mean_density,
     posterior_density,
 )
-from dpmix.summary.grids import choose_grids
-from dpmix.summary.mixture_summary import summarize_chains
+from dpmix.summary.fitted_columns import choose_grids
 from dpmix.summary.random_measures import Measures
+from dpmix.summary.summary_of_chains import summarize_chains
 from tests.helpers.chains_files import (
     BETA,
     NIW,

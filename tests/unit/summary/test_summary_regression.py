@@ -15,7 +15,7 @@ import pytest
 import dpmix
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
-from dpmix.summary.parametric_summary import regression_account
+from dpmix.summary.regression_account import regression_account
 from dpmix.summary.summary_result import Summary
 
 BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below

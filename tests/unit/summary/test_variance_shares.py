@@ -18,7 +18,7 @@ from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.variance import (

@@ -1,20 +1,90 @@
-"""Where densities are reported, and what the series there are called."""
+"""The columns of a fit: kernel and base measure of each, public bounds, and where densities are reported."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Family, Floats, Layout, find_layout
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.spec.days import placed
-from dpmix.summary.families.family_of_fit import columns_of, family_of
 
 if TYPE_CHECKING:
-    from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import Chains
+
+
+@dataclass(frozen=True)
+class FittedColumn:
+    """One column of the records.
+
+    Parameters
+    ----------
+    name : str
+        Its name; empty where there is only one.
+    family : Family
+        Its marginal kernel and base measure.
+    atoms : callable
+        Gives the column's atoms from those of all columns together.
+    """
+
+    name: str
+    family: Family
+    atoms: Callable[[Floats], Floats]
+
+    def label(self, scalar: str) -> str:
+        """Name of a scalar of this column: `mean`, or `mean[x]` where there are several columns."""
+        return f"{scalar}[{self.name}]" if self.name else scalar
+
+
+def family_of(chains: Chains) -> Family | NormalInverseWishart:
+    """Return the kernel and base measure that the chains were run with.
+
+    Raises
+    ------
+    DataError
+        When a parameter of the base measure is out of range.
+    """
+    found: Family | NormalInverseWishart = _made(chains.layout, chains.constants, chains.arrays)
+    return found
+
+
+def family_on_line(kernel: str, base: str, constants: Mapping[str, float]) -> Family:
+    """Return a kernel of one column with its base measure, whose parameters are among the constants.
+
+    Raises
+    ------
+    DataError
+        When they are not known.
+    """
+    found: Family = _made(find_layout(kernel, base), constants, {})
+    return found
+
+
+def _made(layout: Layout | None, constants: Mapping[str, float], arrays: Mapping[str, Floats]) -> Any:
+    if layout is None or layout.family is None:
+        raise DataError("the file is of a kernel or base measure that this version does not know")
+    return layout.family(constants, arrays)
+
+
+def columns_of(chains: Chains, family: Family | NormalInverseWishart) -> list[FittedColumn]:
+    """Return the columns of the records, one with an empty name where there is only one."""
+    if not isinstance(family, NormalInverseWishart):
+        return [FittedColumn("", family, lambda atoms: atoms)]
+
+    def picks(number: int) -> Callable[[Floats], Floats]:
+        return lambda atoms: family.column_atoms(atoms, number)
+
+    names = chains.columns
+    return [FittedColumn(names[j], family.column(j), picks(j)) for j in range(family.size)]
+
+
+# Where densities are reported, and what the series there are called
+
 
 DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]
@@ -69,9 +139,8 @@ def _grid(chains: Chains, number: int, count: int, triple: Grid | None) -> Float
         low, high = bounds
         margin = 0.1 * (high - low)
         return np.linspace(low - margin, high + margin, DEFAULT_POINTS)
-    values = on_the_scale_of_data(chains)
-    if values is not None:
-        values = values.reshape(values.shape[0], -1)[:, number]
+    if chains.mechanism.on_data_scale and chains.tally is None:
+        values = chains.observed.reshape(len(chains.observed), -1)[:, number]
         if values.size and np.ptp(values) > 0:
             return np.linspace(values.min(), values.max(), DEFAULT_POINTS)
     raise DataError("no grid to report the density on: give --set 'summary.grid=[lo, hi, points]'")
@@ -89,11 +158,6 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
     if len(bounds) != count or not bounds[number, 0] < bounds[number, 1]:
         return None
     return float(bounds[number, 0]), float(bounds[number, 1])
-
-
-def on_the_scale_of_data(chains: Chains) -> Floats | None:
-    """Return the released values where each is about one of the data's, else None."""
-    return chains.observed if chains.mechanism.on_data_scale and chains.tally is None else None
 
 
 def density_points(grid: Floats) -> Floats:

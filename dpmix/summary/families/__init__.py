@@ -1,1 +1,0 @@
-"""Kernels with their base measures, as the summary needs them; `family_of_fit` finds that of a fit."""

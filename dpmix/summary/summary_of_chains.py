@@ -1,0 +1,353 @@
+"""From chains to a summary: of a mixture, and of a parametric model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.run.chains_reader import NamedChains
+from dpmix.summary import compositions
+from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.clustering import cluster
+from dpmix.summary.composition_results import CompositionResults, composition_remarks
+from dpmix.summary.dated import dated_of
+from dpmix.summary.deconvolution import kernel_estimate
+from dpmix.summary.density import Density, posterior_density
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.ems import Ems
+from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
+from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
+from dpmix.summary.quantities import Beyond, CellShares
+from dpmix.summary.quantity_registry import Basis, reported
+from dpmix.summary.regression_account import regression_account
+from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
+from dpmix.summary.row_labels import by_class, row_labels, shown_name
+from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
+from dpmix.summary.variance import mixture_shares, parametric_shares
+from dpmix.summary.wanted import check_quantities, wanted_of
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats
+    from dpmix.results.nodes import Remark
+    from dpmix.run.chains_reader import Chains, ChainSet
+    from dpmix.run.stored_parameters import Stored
+    from dpmix.spec.summary_section import SummarySpec
+    from dpmix.summary.variance import VarianceShares
+
+__all__ = ["TOP_SHARES", "mixture_densities", "pointwise", "summarize_chains", "summarize_parametric"]
+
+
+def _summary(
+    chains: ChainSet,
+    options: SummarySpec,
+    series: dict[str, Floats],
+    before: Mapping[str, Floats],
+    *,
+    absurd: list[Remark],
+    told: list[Remark],
+    beyond: Beyond,
+    cells: CellShares | None,
+    variance_shares: Callable[[], VarianceShares],
+    distance: tuple[float | None, float],
+    last: Sequence[Remark] = (),
+    **own: Any,
+) -> Summary:
+    """Compute what is reported of every model.
+
+    Parameters
+    ----------
+    chains : ChainSet
+    options : SummarySpec
+    series, before : mapping of str to float64 array
+        Draws of the scalars, (chains, draws), and of some of them from the prior.
+    absurd, told, last : sequence of Remark
+        Where the prior makes no sense; what else is said before and after what quantities say.
+    beyond, cells, variance_shares
+        As `Basis` has them.
+    distance : (float or None, float)
+        Hellinger distance from the prior, and what Monte Carlo error adds to its square.
+    own
+        What the one kind of summary alone has, or has in a form of its own.
+    """
+    if np.isfinite(chains.log_likelihood).all():
+        series["log_likelihood"] = chains.log_likelihood
+    parameters = {name: describe(values, options.level, before.get(name)) for name, values in series.items()}
+    seconds, acceptance, dated = float(chains.seconds.sum()), acceptance_of(chains), dated_of(chains)
+    labels = dated.points(parameters)
+    if isinstance(chains, NamedChains):
+        labels |= {name: label for name, label in row_labels(chains).items() if name in parameters}
+        own["by_class"] = by_class(chains, parameters)
+    shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
+    remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
+    remarks += learning_remarks(shown) + told
+    quantities, said = reported(Basis(chains, options, series, beyond, cells, variance_shares))
+    remarks += said + release_remarks(*distance, chains)
+    return Summary(
+        parameters=parameters,
+        acceptance=acceptance,
+        seconds=seconds,
+        ess_per_second=ess_per_second(parameters, seconds),
+        remarks=(*remarks, *last),
+        level=float(options.level),
+        series=series,
+        chain_ids=chains.ids,
+        released=chains.observed,
+        n=chains.n,
+        provenance=provenance_of(chains),
+        quantities=quantities,
+        labels=labels,
+        dated=dated,
+        **own,
+    )
+
+
+# Of a mixture
+
+
+def summarize_chains(
+    chains: Chains, options: SummarySpec, *, truth: NDArray[np.int64] | None = None
+) -> Summary:
+    """Compute everything that is reported of a mixture's posterior (methods, section 4, "Reported").
+
+    Parameters
+    ----------
+    chains : Chains
+        What `dpmix.run.chains_reader.read_chains` gives.
+    options : SummarySpec
+        Grid, level, loss of the partition, and whether to set a baseline beside the posterior.
+    truth : int64 array (n,), optional
+        True labels of the records, where the data are simulated.
+
+    Raises
+    ------
+    DataError
+        When the chains hold bad components or give no grid; when a baseline is asked for that this release
+        does not have.
+    SpecError
+        When quantities are asked for that the columns do not have.
+    """
+    source, dated, law = family_of(chains), dated_of(chains), chains.mechanism
+    columns = columns_of(chains, source)
+    wanted = wanted_of(chains, columns, options)
+    grids = choose_grids(chains, options.grids())
+    posterior = posterior_density(chains, grids, options.level, wanted)
+    prior = mixture_prior(chains, source, grids, wanted)
+    series = {**posterior.series, "n_clusters": chains.n_clusters.astype(np.float64)}
+    if isinstance((chains.spec.get("model") or {}).get("concentration"), dict):
+        series["concentration"] = chains.concentration
+    support, counts = np.unique(chains.n_clusters, return_counts=True)
+    clustering = cluster(
+        chains,
+        options.clustering,
+        options.level,
+        chains.generator(0, -2),
+        truth=truth,
+        coclustering=options.coclustering,
+    )
+    bounds = {
+        column.name: dated.pair(column.name, public_bounds(chains, number, len(columns)))
+        for number, column in enumerate(columns)
+    }
+    summary = _summary(
+        chains,
+        options,
+        series,
+        prior.series,
+        absurd=prior_remarks(prior.within_bounds, bounds),
+        told=floor_remarks(series, prior.series, columns, options.level),
+        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive),
+        cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
+        variance_shares=lambda: mixture_shares(chains, source, grids, series, prior.series),
+        distance=(posterior.hellinger, posterior.hellinger_bias),
+        densities=posterior.densities,
+        hellinger=posterior.hellinger,
+        n_clusters=ClusterCounts(support, counts / counts.sum()),
+        clustering=clustering,
+        joint=posterior.joint,
+        tally=chains.tally,
+        band_draws=posterior.band_draws,
+        prior=prior_of(chains),
+    )
+    return _with_baselines(summary, chains, options) if options.baselines else summary
+
+
+def _with_baselines(summary: Summary, chains: Chains, options: SummarySpec) -> Summary:
+    """Set the estimates without a model that are asked for beside the density, in the order asked for."""
+    density, bandwidth = summary.density, None
+    found: dict[str, Floats] = {}
+    for name in options.baselines:
+        if name == "ems":
+            ems = summary.quantity(Ems)
+            assert ems is not None  # its quantity is made where it is asked for
+            found[name] = ems.density(density.grid)
+        else:
+            found[name], bandwidth = kernel_estimate(chains, density.grid)
+    density = replace(density, baselines=found, baseline_bandwidth=bandwidth)
+    return replace(summary, densities={**summary.densities, "": density})
+
+
+# Of a parametric model
+
+
+MOST_SHARES = 64
+"""Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
+TOP_SHARES = 20
+_AT_ONCE = 1 << 24  # numbers read together
+
+
+def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
+    """Compute everything that is reported of a parametric model's posterior.
+
+    Parameters
+    ----------
+    chains : NamedChains
+        What `dpmix.run.chains_reader.read_chains` gives for a parametric model.
+    options : SummarySpec
+        Its level; for compositions the grid and the truth too.
+
+    Raises
+    ------
+    DataError
+        When the chains hold draws that are not finite.
+    SpecError
+        When the options are of another number of components than the compositions have, or ask for quantities
+        that the chains do not hold.
+    """
+    check_quantities(chains, options)
+    series: dict[str, Floats] = {}
+    prior: dict[str, Floats] = {}
+    distributions: dict[str, Distribution] = {}
+    densities: dict[str, Density] = {}
+    for parameter in chains.parameters:
+        if parameter.role in ("scalar", "shares"):
+            prior |= _prior_of(chains, parameter)
+        if parameter.role == "density":
+            densities |= mixture_densities(chains, parameter, options.level)
+        if parameter.role in ("curve", "shares"):
+            for group in range(len(parameter.groups)) if parameter.groups else (None,):
+                found = _distribution(chains, parameter, options.level, group)
+                distributions[found.name] = found
+                if parameter.role == "shares":
+                    series |= _shares(chains, parameter, found.mean, group)
+        if parameter.role == "scalar":
+            values = chains.read(parameter)
+            flat = values.reshape(*values.shape[:2], -1)
+            series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
+    apart = [density.hellinger_from_prior for density in densities.values()]
+    distance = max((d for d in apart if d is not None), default=None)
+    line = regression_account(chains)
+    beyond, last = line.shares, []
+    found_compositions: dict[str, CompositionResults] = {}
+    if chains.attrs.get("model") == compositions.KIND:
+        found_compositions, densities, distance = compositions.composition_of(chains, options)
+        beyond = Beyond(_censored(found_compositions), entries=True)
+        last = composition_remarks(list(found_compositions.values()), chains)
+    return _summary(
+        chains,
+        options,
+        series,
+        prior,
+        absurd=line.absurd,
+        told=line.remarks,
+        beyond=beyond,
+        cells=_cells(chains),
+        variance_shares=lambda: parametric_shares(chains),
+        distance=(distance, 0.0),
+        last=last,
+        densities=densities,
+        band_draws=chains.ids.size * chains.draws,
+        distributions=distributions,
+        compositions=found_compositions,
+        prior=prior_of(chains) or str(chains.attrs.get("prior", "")),
+    )
+
+
+def pointwise(
+    chains: NamedChains, parameter: Stored, level: float, group: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return mean and equal-tailed pointwise band of a curve, over all draws, of one group of several."""
+    size = max(1, _AT_ONCE // (chains.ids.size * chains.draws))
+    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
+    means, ends = [], []
+    for start in range(0, parameter.coords[parameter.dims[-1]].size, size):
+        draws = chains.read(parameter, slice(start, start + size), group=group)
+        flat = draws.reshape(-1, draws.shape[-1])
+        means.append(flat.mean(axis=0))
+        ends.append(np.quantile(flat, tails, axis=0))
+    lower, upper = np.concatenate(ends, axis=1)
+    return np.concatenate(means), lower, upper
+
+
+def mixture_densities(chains: NamedChains, parameter: Stored, level: float) -> dict[str, Density]:
+    """Return the density of a record of each group, under "" where there is only one, beside the prior's."""
+    family = family_on_line(str(chains.attrs["kernel"]), str(chains.attrs["base"]), chains.constants)
+    grid = np.asarray(parameter.coords[parameter.dims[-1]], dtype=np.float64)
+    prior = family.predictive(grid)
+    found: dict[str, Density] = {}
+    for group, name in enumerate(parameter.groups) if parameter.groups else ((None, ""),):
+        mean, lower, upper = pointwise(chains, parameter, level, group)
+        distance = _distance(grid, mean, prior)
+        found[name] = Density(grid, mean, lower, upper, prior, distance, group=name)
+    return found
+
+
+def _distance(grid: Floats, first: Floats, other: Floats) -> float:
+    """Return about the Hellinger distance of two densities, what lies beyond the grid taken as one place."""
+    inside = [min(float(np.trapezoid(density, grid)), 1.0) for density in (first, other)]
+    affinity = float(np.trapezoid(np.sqrt(first * other), grid))
+    affinity += math.sqrt((1.0 - inside[0]) * (1.0 - inside[1]))
+    return math.sqrt(max(1.0 - affinity, 0.0))
+
+
+def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
+    """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
+    return {
+        f"{group},{name}" if group else name: float(share)
+        for group, composition in found.items()
+        for name, share in zip(composition.components, composition.censoring.share, strict=True)
+    }
+
+
+def _cells(chains: NamedChains) -> CellShares | None:
+    """Return the shares of records in few bins of a histogram, of mixtures of groups."""
+    bins = next((each for each in chains.parameters if each.name == "bin_probability"), None)
+    if bins is None or chains.attrs.get("model") != "mixture":
+        return None
+    mean = chains.read(bins).mean(axis=(0, 1))
+    outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
+    return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
+
+
+def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
+    """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
+    found = chains.prior(parameter)
+    if found is None and chains.attrs.get("model") == compositions.KIND:
+        found = compositions.prior_of(chains, parameter)
+    if found is None:
+        return {}
+    return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))
+
+
+def _shares(chains: NamedChains, parameter: Stored, mean: Floats, group: int | None) -> dict[str, Floats]:
+    """Return the draws of the probabilities that are scalars, of one group where there are several."""
+    labels = parameter.labels()[(group or 0) * mean.size :]
+    most = mean.size if mean.size <= MOST_SHARES else TOP_SHARES
+    return {
+        labels[entry]: chains.read(parameter, slice(entry, entry + 1), group=group)[:, :, 0]
+        for entry in sorted(np.argsort(-mean, kind="stable")[:most].tolist())
+    }
+
+
+def _distribution(chains: NamedChains, parameter: Stored, level: float, group: int | None) -> Distribution:
+    """Return mean and equal-tailed pointwise band, over all draws, of one group where there are several."""
+    place = parameter.coords[parameter.dims[-1]]
+    mean, lower, upper = pointwise(chains, parameter, level, group)
+    numeric = parameter.role == "curve"
+    at = np.asarray(place, dtype=np.float64) if numeric else tuple(str(name) for name in place)
+    name = "" if group is None else parameter.groups[group]
+    return Distribution(at, mean, lower, upper, parameter.column, name)
