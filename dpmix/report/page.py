@@ -368,6 +368,8 @@ def _densities(summary: PosteriorSummary) -> list[str]:
                 " Green is what the release says once its mechanism is accounted for, which it may have "
                 "moved: that is what dpmix fit gives."
             )
+            if share.accounted.left_out is not None:
+                caption += f" {share.accounted.left_out} of its probability lies beyond the picture."
         alt = f"Probability of {name}: {share.mean:.3g}, interval {share.lower:.3g} to {share.upper:.3g}"
         parts.append(captioned(share_figure(share, name), alt, caption))
     left = len(summary.shares) - len(chosen)

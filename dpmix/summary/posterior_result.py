@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,8 @@ class Accounted:
     ----------
     mean, sd, lower, upper : float
         Of its posterior.
+    beyond : float
+        Probability that it lies beyond the grid of the share.
     density : ndarray (points,)
         On the grid of the share.
     """
@@ -72,7 +74,13 @@ class Accounted:
     sd: float
     lower: float
     upper: float
+    beyond: float
     density: Floats = field(repr=False)
+
+    @property
+    def left_out(self) -> str | None:
+        """The probability beyond the grid in words, where it is worth telling."""
+        return f"{100 * self.beyond:.1f}%" if self.beyond > _TOLD else None
 
 
 @dataclass(frozen=True)
@@ -238,11 +246,12 @@ class PosteriorSummary(Result):
             ),
         ]
         if None not in own:
-            means = [a.mean for a in own if a is not None]
+            means, sds = ([getattr(a, key) for a in own if a is not None] for key in ("mean", "sd"))
             intervals = [_interval(a) for a in own if a is not None]
             columns += [
                 TableColumn.of_words(intervals, "mechanism accounted for", "text"),
                 TableColumn("", means, "mean, accounted", where="page"),
+                TableColumn("", sds, "sd, accounted", where="page"),
                 TableColumn.of_words(intervals, "interval, accounted", "page"),
             ]
         rows = [f"p[{share.name}]" for share in shares]
@@ -312,6 +321,7 @@ Integers = NDArray[np.int64]
 SIMULATIONS = 1000
 _DRAWS = 4000
 _POINTS = 201
+_TOLD = 0.005  # probability beyond a picture that is told
 _PLACES = 41
 _EVERY = 2000  # records
 _FAR = 1e-4
@@ -360,7 +370,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
         mechanism=mechanism.stated(),
         attrs=attrs,
         guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
-        warnings=tuple(_warnings(release, words)),
+        warnings=(*_warnings(release, words), *_beyond(shares, str(mechanism.get("column") or ""))),
         made=f"dpmix {release.dpmix_version}, {release.created_at}",
     )
 
@@ -496,7 +506,8 @@ def _share(
         laws = stats.beta(own[:, None], (after[0].sum() - own)[:, None])
         density = times @ laws.pdf(grid) / times.sum()
         lower, upper = np.quantile(p[:, i], tails)
-        accounted = Accounted(float(p[:, i].mean()), float(p[:, i].std()), lower, upper, density)
+        beyond = float(times @ (laws.cdf(low) + laws.sf(high))[:, 0] / times.sum())
+        accounted = Accounted(float(p[:, i].mean()), float(p[:, i].std()), lower, upper, beyond, density)
     lower, upper = released.ppf(tails)
     return Share(
         name=name,
@@ -510,6 +521,26 @@ def _share(
         prior_density=before.pdf(grid),
         accounted=accounted,
     )
+
+
+def _beyond(shares: Sequence[Share], column: str) -> list[str]:
+    """Say of the category of which most lies beyond its picture how much, the mechanism accounted for.
+
+    An exponential mechanism releases any outcome, however far, with a small probability each: there may be
+    many of them.
+    """
+    known = [(share.accounted.beyond, share) for share in shares if share.accounted is not None]
+    if not known:
+        return []
+    _, share = max(known, key=lambda each: each[0])
+    if share.accounted is None or share.accounted.left_out is None:
+        return []
+    name = f"p[{column} = {share.name}]" if column else f"p[{share.name}]"
+    return [
+        f"With the mechanism accounted for, {share.accounted.left_out} of the probability of {name} lies "
+        f"below {share.grid[0]:.3g} or above {share.grid[-1]:.3g}, where its picture ends: its standard "
+        f"deviation is {share.accounted.sd:.2g}, not {share.sd:.2g}."
+    ]
 
 
 def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:

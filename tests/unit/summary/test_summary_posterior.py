@@ -114,6 +114,8 @@ def test_figures_of_the_released_posterior_and_of_what_it_says() -> None:
     assert first.accounted.mean == pytest.approx(mean, abs=LIMIT * first.accounted.sd / np.sqrt(4000))
     curve = sum(p * stats.beta(1 + c[0], 1 + c[1]).pdf(first.grid) for c, p in posterior.items())
     np.testing.assert_allclose(first.accounted.density, curve, atol=0.25)  # 4000 draws of the counts
+    inside = np.trapezoid(first.accounted.density, first.grid)
+    assert first.accounted.beyond == pytest.approx(1 - inside, abs=1e-4)
     for error, truth in zip(summary.errors, ({(3, 9): 1.0}, None, posterior), strict=True):
         assert 0 < error.mean < 1
         if truth is posterior:
@@ -124,6 +126,21 @@ def test_figures_of_the_released_posterior_and_of_what_it_says() -> None:
     again = summarize_posterior(release, level=0.9)
     assert again.to_json() == summary.to_json()
     assert render_posterior(again) == render_posterior(summary)
+
+
+def test_what_lies_far_from_the_release_is_told() -> None:
+    """There are many counts far away, each of which releases what was released with a small probability."""
+    far = summarize_posterior(hellinger((1.0, 1.0), (170, 130), exponent=1.0, gamma=0.05))
+    accounted = far.shares[0].accounted
+    assert accounted is not None
+    assert 0.005 < accounted.beyond < 0.2
+    (said,) = (text for text in far.warnings if "where its picture ends" in text)
+    assert f"{100 * accounted.beyond:.1f}% of the probability" in said
+    assert f"{100 * accounted.beyond:.1f}% of its probability lies beyond the picture" in render_posterior(
+        far
+    )
+    near = summarize_posterior(hellinger((1.0, 1.0), (170, 130), exponent=8.0))
+    assert not any("where its picture ends" in text for text in near.warnings)
 
 
 def test_too_many_counts_to_list_leave_accounting_to_a_fit() -> None:
