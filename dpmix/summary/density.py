@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,8 @@ _HELLINGER_SAMPLE = 20_000
 _NEAR = 1e4
 _SAMPLE = 4_000
 _STATES = 1_000
-_FEW = 40  # draws that tell which cell of a histogram has most
+_FEW = 40  # draws that tell which cell of a release has most
+_HALVED = 1000  # runs of cells, in looking for it
 _OFF = 0.02  # by which the trapezoid's mass of the posterior may be off 1
 
 
@@ -340,7 +342,7 @@ class DensityPosterior:
         Posterior mean of the share of records beyond the public bounds, by column, where those are known and
         the kernel has mass beyond them.
     cells : pair of float or None
-        Of a histogram: posterior means of the shares of records in the first and last cells, or beyond, and
+        Of a release of cells: posterior means of the shares of records in the first and last, or beyond, and
         in the cell that has most (from a few draws).
     joint : Joint or None
         Density of both columns, where there are two.
@@ -472,12 +474,12 @@ class _Work:
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         law = chains.mechanism
-        self.edges = law.edges()[1:-1] if law.released == "histogram" else np.empty(0)
+        self.edges = law.edges()[1:-1] if law.provides("edges") else np.empty(0)
         self.mass_beyond = self.mass_outer = self.fullest = 0.0
 
     @property
     def cells(self) -> tuple[float, float] | None:
-        """Of a histogram, shares of records in the outermost cells, and in the one that has most."""
+        """Of a release of cells, shares of records in the outermost ones, and in the one that has most."""
         return (self.mass_outer / self.states, self.fullest) if self.edges.size else None
 
     @property
@@ -505,13 +507,39 @@ class _Work:
         family = self.column.family
         if self.edges.size:
             few = drawn.take(spread(drawn.counts.size, _FEW))
-            below = [cdf(few, family, np.full(few.counts.size, edge)).mean() for edge in self.edges]
-            self.fullest = float(np.diff([0.0, *below, 1.0]).max())
+            self.fullest = largest_share(
+                self.edges, lambda edge: float(cdf(few, family, np.full(few.counts.size, edge)).mean())
+            )
         lower, upper = bands(drawn, self.grid, level, family)
         distance, bias = distance_from_prior(batches, family, rng)
         prior, mean = family.predictive(self.grid), self.total / self.states
         shown = is_resolved(self.grid, mean, join(batches), family)
         return Density(self.grid, mean, lower, upper, prior, distance, resolved=shown), bias
+
+
+def largest_share(edges: Floats, below: Callable[[float], float]) -> float:
+    """Return the largest probability of a cell, of cells that may be many.
+
+    Runs of cells are halved, the most probable first, until that is a single cell: no other has more. Where
+    a thousand halvings do not do, no cell has a share worth telling, and that of the run is returned.
+
+    Parameters
+    ----------
+    edges : float64 array (cells - 1,)
+        Between the cells, in increasing order.
+    below : callable
+        The distribution function.
+    """
+    runs = [(-1.0, 0, edges.size + 1, 0.0, 1.0)]
+    for _ in range(_HALVED):
+        share, first, last, low, high = runs[0]
+        if last - first == 1:
+            break
+        middle = (first + last) // 2
+        parted = below(float(edges[middle - 1]))
+        heapq.heapreplace(runs, (low - parted, first, middle, low, parted))
+        heapq.heappush(runs, (parted - high, middle, last, parted, high))
+    return -runs[0][0]
 
 
 def is_resolved(grid: Floats, density: Floats, measures: Measures, family: Family) -> bool:

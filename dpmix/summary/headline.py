@@ -62,11 +62,13 @@ def verdict_of(
     """Return whether results can be used.
 
     "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
-    predictions, shares) is 0.5 or more, the release check passes, R-hat is below 1.01 and a regression has no
-    more than 3% of a predictor beyond its bounds; "not yet" where the contraction of mean or median is below
-    0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond the bounds where
-    the prior alone says how far, or of a regression's predictor, or more than half in the outermost cells of
-    a histogram, or nine tenths in one; else "with care", and so where one of the first three is not known.
+    predictions, shares) is 0.5 or more, the release check passes, R-hat is below 1.01, a regression has no
+    more than 3% of a predictor beyond its bounds, and a release of cells no more than 1% of records beyond
+    its bounds, a fifth in its outermost cells and half in one; "not yet" where the contraction of mean or
+    median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond
+    the bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
+    outermost cells, or nine tenths in one; else "with care", and so where one of the first three is not
+    known.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ def verdict_of(
     beyond : Beyond, optional
         Shares beyond the bounds.
     cells : CellShares, optional
-        Of a histogram.
+        Of a release of cells.
     """
     grave, doubts = cells_doubt(beyond, cells)
     told: dict[str, list[str]] = {NOT_YET: grave, WITH_CARE: doubts, USABLE: []}

@@ -318,7 +318,7 @@ class Beyond:
 
 @dataclass(frozen=True)
 class CellShares:
-    """What a histogram leaves open, where most records are in few of its cells: where within these they are.
+    """What a release of cells leaves open, where most records are in few of them: where in these they are.
 
     Parameters
     ----------

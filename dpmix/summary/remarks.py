@@ -98,7 +98,7 @@ WITHIN = "model.kernel: beta stays within the bounds"
 MOST_BEYOND = 0.1
 """Share of records beyond the bounds above which what the prior says of them is most of the results."""
 OUTER, FULLEST = (0.2, 0.5), (0.5, 0.9)
-"""Shares of records in a histogram's outermost cells, or in one, that are told, and that are grave."""
+"""Shares of records in the outermost cells of a release, or in one, that are told, and that are grave."""
 _BASE = "give a model.base on the scale of the data, or leave it out for one that follows the bounds"
 
 
@@ -209,15 +209,15 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
         name, share = max(beyond.shares.items(), key=lambda each: each[1])
         if share > BEYOND:
             (grave if share > MOST_BEYOND else doubts).append(
-                f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
-                f"mean, sd and quantiles are the prior's{'' if name else f'; {WITHIN}'}."
+                f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}: how far "
+                f"is said by the prior alone, which mean and sd depend on{'' if name else f'; {WITHIN}'}."
             )
     places = (
         []
         if cells is None
         else [
-            (cells.outer, OUTER, "the first and last cells of the histogram"),
-            (cells.fullest, FULLEST, "one cell of the histogram"),
+            (cells.outer, OUTER, "the first and last cells of the release"),
+            (cells.fullest, FULLEST, "one cell of the release"),
         ]
     )
     for shares, (told, most), where in places:

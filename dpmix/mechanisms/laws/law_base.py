@@ -434,12 +434,12 @@ class Law(Capabilities):
         return None
 
     def edges(self) -> Floats:
-        """Return the edges of a histogram's bins or a wavelet's finest cells, in the units of the data.
+        """Return the edges of the cells within which a release says nothing, in the units of the data.
 
         Raises
         ------
         ValueError
-            For a law that has neither.
+            For a law that has none.
         """
         raise ValueError(f"a {self.kind} release has no cells")
 

@@ -82,6 +82,10 @@ class SquareWaveLaw(Law):
             return f"has {len(self.domain)} pairs of bounds for {columns} columns"
         return None
 
+    def edges(self) -> Floats:
+        """Return the edges of the cells of the first column, in the units of the data."""
+        return equal_edges(self.domain[0], self.cells)
+
     def of_columns(self, columns: Sequence[int]) -> Self:
         """Return the law of some columns."""
         return self.updated(domain=[list(self.domain[column]) for column in columns])

@@ -20,7 +20,7 @@ from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.run.stored_parameters import figures
 from dpmix.store.h5 import work
-from dpmix.summary.density import posterior_density
+from dpmix.summary.density import largest_share, posterior_density
 from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 from tests.helpers.chains_files import (
@@ -323,7 +323,7 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
         write_chains(tmp_path / "w.h5", [states], spec=spec, attrs={"mechanism": wavelet})
     )
     assert any("count as cut to the bounds" in text for text in summary.warnings)
-    assert "lie beyond the public bounds, where mean" in summary.verdict.reasons[0]
+    assert "lie beyond the public bounds: how far" in summary.verdict.reasons[0]
     histogram = json.dumps(
         {
             "kind": "perturbed_histogram",
@@ -333,15 +333,45 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
             "domain": [[-10.0, 10.0]],
         }
     )
-    path = write_chains(tmp_path / "h.h5", [states], spec=spec, attrs={"mechanism": histogram})
+    window = json.dumps(
+        {
+            "kind": "square_wave",
+            "cells": 4,
+            "reach": 1,
+            "ratio": "8/1",
+            "domain": [[-10.0, 10.0]],
+        }
+    )
     outer = 0.25 * (stats.norm.sf(-2.0) + stats.norm.cdf(-7.0)) + 0.05 * 2.0 * prior.sf(5.0)
     outer += 0.7 * 2.0 * stats.norm.sf(5.0)
-    found = dpmix.summarize(path, tmp_path / "sh.h5").to_json()
-    assert found["cell_shares"]["outer"] == pytest.approx(outer, rel=1e-9)
-    fullest = 0.7 * 0.5 + 0.05 * (prior.cdf(5.0) - prior.cdf(0.0))  # the bin above 0, with about half of each
-    assert found["cell_shares"]["fullest"] == pytest.approx(fullest, abs=0.06)
+    fullest = 0.7 * 0.5 + 0.05 * (prior.cdf(5.0) - prior.cdf(0.0))  # the cell above 0, about half of each
+    for law in (wavelet, window, histogram):  # of the same four cells, each
+        path = write_chains(tmp_path / f"{len(law)}.h5", [states], spec=spec, attrs={"mechanism": law})
+        found = dpmix.summarize(path, tmp_path / "sh.h5", force=True).to_json()
+        assert found["cell_shares"]["outer"] == pytest.approx(outer, rel=1e-9)
+        assert found["cell_shares"]["fullest"] == pytest.approx(fullest, abs=0.06)
     with xarray.open_datatree(tmp_path / "sh.h5", engine="h5netcdf") as tree:
         assert float(tree["cell_shares"]["outer"][0]) == pytest.approx(outer, rel=1e-9)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 16, 1000, 2**20])
+def test_the_fullest_of_many_cells_is_found_without_looking_at_all(cells: int) -> None:
+    edges = np.linspace(-8.0, 8.0, cells + 1)[1:-1]
+    calls = []
+
+    def below(edge: float) -> float:
+        calls.append(edge)
+        return float(0.7 * stats.norm.cdf(edge, 0.31, 1e-7) + 0.3 * stats.norm.cdf(edge, -2.0, 1.0))
+
+    law = np.diff([0.0, *(below(edge) for edge in edges[:1001]), 1.0]) if cells <= 1000 else None
+    calls.clear()
+    found = largest_share(edges, below)
+    if law is not None:
+        assert found == pytest.approx(law.max(), abs=1e-15)
+    assert found >= 0.7
+    assert len(calls) <= 2 * np.log2(2 * cells)
+    flat = largest_share(edges, lambda edge: (edge + 8.0) / 16.0)
+    assert 1 / cells - 1e-12 <= flat <= max(1 / cells, 0.01) + 1e-12
 
 
 # ---- what fit keeps

@@ -112,8 +112,8 @@ def test_records_that_only_the_prior_places(
     assert found.answer == expected
     if beyond > 0.01:
         assert found.reasons[0] == (
-            f"Under the fit {100 * beyond:.0f}% of records lie beyond the public bounds, where mean, sd and "
-            "quantiles are the prior's; model.kernel: beta stays within the bounds."
+            f"Under the fit {100 * beyond:.0f}% of records lie beyond the public bounds: how far is said "
+            "by the prior alone, which mean and sd depend on; model.kernel: beta stays within the bounds."
         )
     elif expected != USABLE:
         assert "% of records of men are in " in found.reasons[0]
