@@ -37,6 +37,7 @@ from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO
+from dpmix.spec.run_spec import of_analyst
 from dpmix.store.atomic import check_output
 from dpmix.store.frames import Tabulated
 
@@ -522,7 +523,9 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
 
 
 def _check_same(found: dict[str, Any], wanted: dict[str, Any], what: str, advice: str) -> None:
-    """Refuse what differs from the run that is wanted, naming the difference."""
+    """Refuse what differs from the run that is wanted, naming the difference; sections of others do not."""
+    if isinstance(found.get("spec"), dict):
+        found = found | {"spec": of_analyst(found["spec"])}
     difference = first_difference(found, wanted)
     if difference is None:
         return

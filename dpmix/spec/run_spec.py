@@ -23,6 +23,9 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.synthesis_section import SynthesisSpec
 from dpmix.spec.table_source import InMemory
 
+OF_ANALYST = ("mechanism", "model", "sampler", "summary")
+"""Sections of a spec that chains and summaries hold, beside the data where these are simulated."""
+
 
 class RunSpec(Section):
     """Everything that a run of dpmix needs to know.
@@ -246,18 +249,35 @@ class RunSpec(Section):
         return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
 
     def for_analyst(self) -> "RunSpec":
-        """Return the spec as it may go into outputs of the analyst's side.
+        """Return the spec as it may go into outputs of the analyst's side: what draws depend on, and reports.
 
-        What says where values came from goes: ``data`` (but for the marks of simulated data), ``release``,
-        ``synthesis`` and ``privacy``. Not even the path of a confidential file is to be seen in chains or
-        summaries.
+        `OF_ANALYST` stay, and the marks of simulated data; all else goes, such as where values came from and
+        what the curator's other commands are to do. Not even the path of a confidential file is to be seen in
+        chains or summaries.
         """
-        contents = self.to_dict()
-        for section in ("release", "synthesis", "privacy"):
-            contents.pop(section, None)
+        contents = of_analyst(self.to_dict())
         if self.data is None or self.data.simulate is None:
             contents.pop("data", None)
         return RunSpec.model_validate(contents, context={"folder": self.source_dir})
+
+    def for_readers(self) -> str:
+        """Return `for_analyst` as YAML for reports, in which files have names and no folders."""
+        from dpmix.spec.yamltext import dump_yaml
+
+        contents = self.for_analyst().to_dict()
+        for section, key in (("summary", "at"), ("model", "file")):
+            named = contents.get(section) or {}
+            held = named.get(key)
+            if isinstance(held, str):
+                named[key] = Path(held).name
+            elif isinstance(held, dict) and "path" in held:
+                held["path"] = Path(held["path"]).name
+        return dump_yaml(contents)
+
+
+def of_analyst(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections of a resolved spec that say what a fit does; `data` only where it is there."""
+    return {section: contents[section] for section in ("data", *OF_ANALYST) if section in contents}
 
 
 def check_spec(contents: Any, folder: Path, held: InMemory | None = None) -> RunSpec:

@@ -171,7 +171,7 @@ def provenance_of(chains: ChainSet) -> Provenance:
     return Provenance(
         guarantee=guarantee_in_words(attrs, mechanism, n),
         mechanism=mechanism,
-        spec=spec_of(chains).for_analyst().to_yaml(),
+        spec=spec_of(chains).for_readers(),
         facts=facts,
         subject=Subject(
             columns=data_columns(chains),

@@ -26,6 +26,7 @@ from dpmix.release.synthetic_files import beside
 from dpmix.run.chains_reader import first_difference
 from dpmix.run.workspace import workspace_of
 from dpmix.spec import RunSpec
+from dpmix.spec.run_spec import of_analyst
 from dpmix.store.atomic import reason, write_bytes
 
 __all__ = ["Folder", "RunFolder", "adopt", "elsewhere", "identity_of", "of_no_run"]
@@ -106,12 +107,11 @@ def identity_of(spec: RunSpec) -> dict[str, Any]:
     DataError
         When a file cannot be read.
     """
-    contents = spec.to_dict()
-    for section in ("synthesis", "privacy"):
-        contents.pop(section, None)
+    resolved = spec.to_dict()
+    contents = of_analyst(resolved) | {key: resolved[key] for key in ("release",) if key in resolved}
     reads = {key: _digest(path) for key, path in _public_files(spec)}
     if spec.data is not None and spec.data.simulate is None:
-        contents.pop("data")
+        del contents["data"]
         reads["data"] = _name_of_release(spec)
     return {"dpmix_version": __version__, "spec": json.loads(json.dumps(contents)), "reads": reads}
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
 from dpmix.spec import NIGBase, RunSpec, check_combination, load_spec
+from dpmix.spec.run_spec import OF_ANALYST
 from dpmix.spec.starters import starter, starters
 from tests.helpers.specs import SHIPPED, full_spec, message
 
@@ -122,6 +124,8 @@ def test_relative_paths_count_from_the_folder_of_the_spec(tmp_path: Path, monkey
 def test_nothing_of_the_confidential_side_is_for_the_analyst() -> None:
     spec = load_spec(full_spec()).for_analyst()
     assert spec.data is None
+    kept = {name for name in RunSpec.model_fields if getattr(spec, name) is not None}
+    assert kept == set(OF_ANALYST)  # a new section is the curator's until somebody says that it is not
     assert "faithful" not in spec.to_yaml()
     assert "eruptions" not in spec.to_yaml()
     assert spec.mechanism is not None
@@ -132,6 +136,29 @@ def test_nothing_of_the_confidential_side_is_for_the_analyst() -> None:
     kept = load_spec(simulated).for_analyst().data
     assert kept is not None
     assert (kept.simulate, kept.n, kept.seed) == ("three_gaussians", 200, 1)
+
+
+def test_what_others_are_asked_to_do_is_not_in_outputs_nor_are_folders(tmp_path: Path) -> None:
+    for name in ("all.csv", "less.csv", "new.csv"):
+        (tmp_path / name).write_text("x\n1\n", encoding="utf-8")
+    spec = load_spec(
+        full_spec()
+        | {
+            "audit": {
+                "command": ["sh", "{input}", "{output}"],
+                "epsilon": 1,
+                "tables": [str(tmp_path / "all.csv"), str(tmp_path / "less.csv")],
+            },
+            "advise": {"target": {"mean": 1.0}},
+        }
+    )
+    assert spec.audit is not None
+    kept = spec.for_analyst()
+    assert (kept.audit, kept.advise, kept.privacy, kept.synthesis) == (None, None, None, None)
+    for at in (str(tmp_path / "new.csv"), {"path": str(tmp_path / "new.csv"), "delimiter": ";"}):
+        told = load_spec(yaml.safe_load(starter("linear_regression")) | {"summary": {"at": at}}).for_readers()
+        assert "new.csv" in told
+        assert str(tmp_path) not in told
 
 
 def test_overrides_apply_in_order_and_create_sections() -> None:
