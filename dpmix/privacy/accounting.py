@@ -161,15 +161,6 @@ def compose(
     Laplace alone: epsilon and rho add. Gaussian alone: rho adds, and (epsilon, `delta`) is Balle and Wang's
     at mu = sqrt(2 rho), which is exact for them together. Both together: rho adds, no epsilon is stated.
 
-    Parameters
-    ----------
-    events : sequence of LaplaceEvent or GaussianEvent
-        At least one.
-    delta : float, optional
-        Where Gaussian noise is to be stated as (epsilon, delta).
-    trust : str
-        Passed on to the guarantee.
-
     Raises
     ------
     PrivacyError
@@ -322,14 +313,9 @@ def check_known(more: Guarantee, name: str) -> None:
 
 
 def loss_epsilon(spent: Sequence[Guarantee], delta: float) -> float | None:
-    """Return an epsilon for which all releases together are (epsilon, delta)-DP; None where none is known.
+    """Return an epsilon for which all releases of a data set together are (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    spent : sequence of Guarantee
-        Of the same data set.
-    delta : float
-        0 at least, below 1.
+    None where none is known.
 
     Raises
     ------

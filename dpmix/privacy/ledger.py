@@ -327,13 +327,7 @@ class Book:
         self._add({"type": "budget", "dataset": dataset, "time": time, "budget": budget_dict(budget)})
 
     def counted(self, dataset: str, accountant: str | None) -> Account:
-        """Return the account of a data set, added up as asked for.
-
-        Parameters
-        ----------
-        dataset : str
-        accountant : str or None
-            One of `ACCOUNTANTS`; None for what the ledger has.
+        """Return the account of a data set, added up by one of `ACCOUNTANTS`, or as the ledger has it.
 
         Raises
         ------

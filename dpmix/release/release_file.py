@@ -15,10 +15,9 @@ from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
-from dpmix.release.cells import Counts
 from dpmix.release.column_units import unit_from_text, unit_text
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import counts_problem, grid_of
+from dpmix.release.tallies import Counts, counts_problem, grid_of
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, write_tree

@@ -21,8 +21,8 @@ from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
-    from dpmix.release.cells import Counts
     from dpmix.release.column_units import Unit
+    from dpmix.release.tallies import Counts
 
 # What was released, as a table with the names that people know: labels, dates, bins, levels
 

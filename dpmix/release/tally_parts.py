@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, DpmixError, UsageError
-from dpmix.release.cells import count_outputs, tally
+from dpmix.release.tallies import count_outputs, tally
 from dpmix.spec.table_source import Dialect
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.release.cells import Counts
+    from dpmix.release.tallies import Counts
     from dpmix.summary.summary_result import Summary
 
 __all__ = ["plain"]

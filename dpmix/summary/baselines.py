@@ -12,7 +12,7 @@ from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Law, expect
-from dpmix.release.cells import Counts, count_outputs, tally
+from dpmix.release.tallies import Counts, count_outputs, tally
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import Noise, deconvolution_kde

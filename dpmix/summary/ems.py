@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.layout import Floats
-from dpmix.release.cells import Counts, edges_of
+from dpmix.release.tallies import Counts, edges_of
 from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.spec.days import Day
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,36 +14,13 @@ from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells
+    from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells, Seeded
     from dpmix.privacy.accounting import Guarantee
-    from dpmix.privacy.exact import Source
     from dpmix.release.possible import Possible
     from dpmix.synthesis.records import Column, Records
 
 Floats = NDArray[np.float64]
 Labels = tuple[tuple[str, ...] | None, ...]
-
-
-@dataclass(frozen=True)
-class Randomness:
-    """Where a release draws from: the operating system, or for simulations a seeded generator.
-
-    Parameters
-    ----------
-    seeded : Generator or None
-        None for real releases.
-    """
-
-    seeded: np.random.Generator | None = None
-
-    @property
-    def source(self) -> Source:
-        """Random bytes for what the guarantee rests on."""
-        return os.urandom if self.seeded is None else self.seeded.bytes
-
-    def generator(self) -> np.random.Generator:
-        """Return a generator for what follows from private or public values alone."""
-        return np.random.default_rng(int.from_bytes(self.source(32), "little"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,15 +112,15 @@ class Generator(abc.ABC):
         """Say what is drawn, in one clause."""
 
     @abc.abstractmethod
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records.
 
         Parameters
         ----------
         records : Records
             Confidential; n of them.
-        randomness : Randomness
-            Where to draw from.
+        rng : Generator or None
+            Where simulations draw from; None for the operating system's randomness.
 
         Returns
         -------
@@ -179,7 +155,7 @@ class Generator(abc.ABC):
         """
         if records.n != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {records.n}")
-        values, labels = self.draw(records, Randomness(records.rng))
+        values, labels = self.draw(records, records.rng)
         total = self.guarantee
         return Release(
             values=values,

@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import PublicRecords
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.perturbed_histogram.curator import make as counts_of
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.mechanisms.smoothed_histogram.curator import weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["generator_of", "written"]
 
-_UNIT = ((0.0, 1.0),)
 _MOST_POINTS = 100_000_000
 _LEAST_POSSIBLE = 1e-3
 """Share of the base measure at least that ranges leave possible: new values are drawn until they are."""
@@ -256,11 +257,16 @@ def _noise(section: SynthesisSection, noise: str, cells: Cells, n: int) -> Pertu
         raise SpecError(f"synthesis.epsilon: missing; the noise of a {section.kind} is calibrated to it")
     if noise == "gaussian" and section.delta is None:
         raise SpecError("synthesis.delta: missing beside epsilon; gaussian noise takes both")
-    request: dict[str, Any] = {"kind": "perturbed_histogram", "noise": noise, "bins": cells.count, "n": n}
-    request["epsilon"] = section.epsilon
-    if noise == "gaussian":
-        request["delta"] = section.delta
-    return PerturbedHistogram.from_spec(PerturbedHistogramMechanism.model_validate(request), _UNIT, n)
+    request = {
+        "kind": "perturbed_histogram",
+        "noise": noise,
+        "bins": cells.count,
+        "n": n,
+        "domain": [[0.0, 1.0]],
+        "epsilon": section.epsilon,
+        "delta": section.delta if noise == "gaussian" else None,
+    }
+    return counts_of(PerturbedHistogramMechanism.model_validate(request), PublicRecords(1, n))
 
 
 def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], n: int) -> SmoothedSynthesis:

@@ -30,11 +30,11 @@ from dpmix.synthesis.comparison import (
     Spread,
     spreads,
 )
-from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.utility import NEEDS, Figures, JointYardstick, Yardstick
 
 if TYPE_CHECKING:
+    from dpmix.synthesis.generator import Generator
     from dpmix.synthesis.records import Column, Records
 
 __all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
@@ -236,7 +236,7 @@ def compare_kinds(
         together: list[tuple[Floats, dict[str, float], dict[str, float]]] = []
         first: tuple[Floats | None, ...] = ()
         for run in range(runs):
-            values, labels = generator.draw(records, Randomness(records.rng))
+            values, labels = generator.draw(records, records.rng)
             found.append(yardstick.measure(values, labels))
             if jointly is not None:
                 known = yardstick.in_known_codes(values, labels)

@@ -19,7 +19,7 @@ import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import exponential
-from dpmix.mechanisms.posterior.exponential import Listed, Shells, exact_sums, sampler
+from dpmix.mechanisms.posterior.curator import Listed, Shells, exact_sums, sampler
 from dpmix.mechanisms.posterior.released_posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, theorem_gamma, weight_bits
@@ -321,7 +321,7 @@ def release_of(prior: Any = (1.0, 1.0), n: int = 20, **own: Any) -> PosteriorRel
 
 def test_a_release_is_the_prior_plus_drawn_counts() -> None:
     made = release_of((0.5, 2.0), 12)
-    release = made.privatize_counts([4, 8])
+    release = made.release_of_counts([4, 8])
     assert release.values.shape == (2, 1) and release.private and not release.simulated
     counts = release.values[:, 0] - (0.5, 2.0)
     assert counts.sum() == 12 and (counts == np.floor(counts)).all() and (counts >= 0).all()
@@ -330,18 +330,18 @@ def test_a_release_is_the_prior_plus_drawn_counts() -> None:
     assert json.loads(json.dumps(told.stated())) == told
     assert told["certificate"]["epsilon"] <= 0.8 and told["certificate"]["delta"] <= 1e-8
     assert mechanism_problem(told) is None and value_problem(told, release.values) is None
-    again = [made.simulate_counts([4, 8], np.random.default_rng(5)) for _ in range(2)]
+    again = [made.release_of_counts([4, 8], np.random.default_rng(5)) for _ in range(2)]
     assert (again[0].values == again[1].values).all()
     assert again[0].simulated and not again[0].private
     with pytest.raises(PrivacyError, match="must sum to the number of records, 12"):
-        made.privatize_counts([4, 9])
+        made.release_of_counts([4, 9])
     with pytest.raises(PrivacyError, match="12 records of one column, each of 2 categories"):
         made.privatize(np.full((12, 1), 2.0), ("x",))
 
 
 def test_real_draws_have_the_probabilities_of_the_weights() -> None:
     made = release_of((1.0, 1.0), 6)
-    drawn = [tuple((made.privatize_counts([2, 4]).values[:, 0] - 1).tolist()) for _ in range(800)]
+    drawn = [tuple((made.release_of_counts([2, 4]).values[:, 0] - 1).tolist()) for _ in range(800)]
     assert fits(drawn, probabilities(made.law, (2, 4))) > LEVEL  # type: ignore[attr-defined]  # hellinger's
 
 
@@ -361,11 +361,11 @@ def test_noise_on_counts_costs_what_is_recorded(
     assert made.figures()["scale"] == pytest.approx(scale, rel=1e-9)
     counts = [30] + [0] * (len(prior) - 1)
     rng = np.random.default_rng(3)
-    for release in [made.privatize_counts(counts) for _ in range(10)]:
+    for release in [made.release_of_counts(counts) for _ in range(10)]:
         assert mechanism_problem(release.mechanism) is None
         assert value_problem(release.mechanism, release.values) is None
     own = np.array(counts)[: made.noisy_size]
-    noise = [abs(np.array(made.imitate(tuple(counts), rng)[1]["noisy_counts"]) - own) for _ in range(4000)]
+    noise = [abs(np.array(made.choose(tuple(counts), rng)[1]["noisy_counts"]) - own) for _ in range(4000)]
     expected = scale if method == "laplace" else 1 / np.sinh(1 / scale)
     assert np.mean(noise) == pytest.approx(expected, rel=0.1)
 
@@ -375,7 +375,7 @@ def test_expected_errors_of_noise_are_those_of_the_methods() -> None:
         made = release_of((1.0, 1.0), 650, method="laplace", sensitivity=sensitivity)
         assert isinstance(made, NoisyPosterior)
         rng = np.random.default_rng(sensitivity)
-        drawn = [tuple(made.imitate((65, 585), rng)[0]) for _ in range(4000)]
+        drawn = [tuple(made.choose((65, 585), rng)[0]) for _ in range(4000)]
         errors = [oracle.hellinger((1.0, 1.0), (65, 585), found) for found in drawn]
         assert np.mean(errors) == pytest.approx(expected, rel=0.06)
 

@@ -15,7 +15,7 @@ import pytest
 import dpmix
 from dpmix.errors import UsageError
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.release.cells import Counts
+from dpmix.release.tallies import Counts
 from dpmix.report.check_page import entries_figure
 from dpmix.report.drawn_release import _tallied, shown
 from dpmix.report.page import render
