@@ -165,12 +165,9 @@ class Event:
     def bound(
         self, likely: Floats, other: Floats, delta: float, confidence: float
     ) -> tuple[float, tuple[int, int]]:
-        """Return the lower bound on epsilon that releases give, and how often either have the event.
+        """Return the lower bound on epsilon that releases (runs, q) give, and how often they have the event.
 
-        Parameters
-        ----------
-        likely, other : ndarray, shape (runs, q)
-            Of the database under which the event is the likelier, and of its neighbour.
+        The first are of the database under which the event is the likelier.
         """
         one, also = self.happened(likely), self.happened(other)
         runs, counts = len(one), (int(one.sum()), int(also.sum()))
@@ -187,18 +184,10 @@ class Event:
 def learn_event(
     scores: Sequence[Score], one: Floats, other: Floats, delta: float, confidence: float
 ) -> tuple[float, Event] | None:
-    """Return the event with the largest lower bound on these releases, and the bound.
+    """Return the event with the largest lower bound on these releases (runs, q), and the bound.
 
     The bound is that of a choice among many events on the same draws: it serves to compare them, and is to be
     taken anew from other draws.
-
-    Parameters
-    ----------
-    scores : sequence of Score
-    one, other : ndarray, shape (runs, q)
-        Releases of two neighbouring databases.
-    delta, confidence : float
-        As for `lower_bound`.
     """
     best: tuple[float, Event] | None = None
     for score in scores:
@@ -241,20 +230,10 @@ def cut_of_loss(
 ) -> Event | None:
     """Return the event that a loss is beyond a threshold which gives the largest bound in so many releases.
 
-    Of a release with loss L the odds that it is of the first database are exp(L) if the claimed law is right,
-    and exp(k L) if, say, Laplace or Gaussian noise has another scale. With k by maximum likelihood, each
-    release of either database tells of the probabilities under both, also where few of one lie.
-
-    Parameters
-    ----------
-    score : Score
-        The loss: positive where the first database is the likelier.
-    one, other : ndarray, shape (learnt, q)
-        Releases of two neighbouring databases, equally many.
-    delta, confidence : float
-        As for `lower_bound`.
-    runs : int
-        Releases of each that the bound is to be taken from.
+    Of a release with loss L, positive where the first database is the likelier, the odds that it is of the
+    first are exp(L) if the claimed law is right, and exp(k L) if, say, Laplace or Gaussian noise has another
+    scale. With k by maximum likelihood, each release of either database, equally many, tells of the
+    probabilities under both, also where few of one lie.
     """
     sides = [np.clip(score.of(side), -_LARGEST, _LARGEST) for side in (one, other)]
     signed = np.concatenate([sides[0], -sides[1]])
@@ -286,17 +265,12 @@ def cut_of_loss(
 
 
 def fitted_scores(one: Floats, other: Floats) -> list[Score]:
-    """Return statistics of releases that may tell two databases apart.
+    """Return statistics of releases (runs, q) that may tell two databases apart.
 
     Where releases repeat, the log ratio of how often each was seen, and for two or three entries that of
     boxes of them; the log likelihood ratios that Laplace and Gaussian noise around what was seen would have;
     the entries that differ most; the largest entry; and the lowest bits, which tell on what grid of
     floating-point numbers a release lies (Mironov 2012).
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (runs, q)
-        Releases of two neighbouring databases.
     """
     both = np.concatenate([one, other])
     kept = both.shape[1] <= 64 and len(np.unique(both, axis=0)) <= max(16, _FEW * len(both))
@@ -412,23 +386,13 @@ class Trial:
 def try_out(
     subject: AuditedSubject, runs: int, delta: float, confidence: float, progress: Progress | None = None
 ) -> Trial:
-    """Bound epsilon from below.
+    """Bound epsilon at delta from below, from `runs` releases, 80 at least, of each of two databases.
 
     An eighth of the runs chooses among the pairs of databases. Where the privacy loss of the claimed law
     tells them apart as well as anything does, only a threshold is to be learnt, from a further eighth; else
-    three eighths teach the event. The other runs, which nothing was chosen by, give the bound.
-
-    Parameters
-    ----------
-    subject : Subject
-    runs : int
-        Releases of each of two databases in all, at least 80.
-    delta : float
-        At which epsilon is bounded.
-    confidence : float
-        That the bound holds.
-    progress : callable, optional
-        Called with the number of releases drawn since the last call; 2 `runs` of them in all, about.
+    three eighths teach the event. The other runs, which nothing was chosen by, give the bound, which holds
+    with `confidence`. `progress` is called with the number of releases drawn since the last call; 2 `runs` of
+    them in all, about.
     """
 
     def draw(database: Floats, count: int) -> Floats:

@@ -39,15 +39,7 @@ def _blank(what: str) -> str:
 
 
 def card_of(release: Release, name: str) -> dict[str, Any]:
-    """Return the card of a release, as a tree for YAML.
-
-    Parameters
-    ----------
-    release : Release
-        Private.
-    name : str
-        Of its file.
-    """
+    """Return the card of a private release, whose file has this name, as a tree for YAML."""
     answers = _answers(release)
     return {
         "release": {
@@ -426,19 +418,7 @@ _CONTEXT: dict[str, Any] = {
 
 
 def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[str, Any]:
-    """Return Croissant JSON-LD of a release.
-
-    Parameters
-    ----------
-    release : Release
-        Private.
-    name : str
-        Of its file.
-    sha256 : str
-        Of the file, in hexadecimal.
-    size : int
-        Of the file, bytes.
-    """
+    """Return Croissant JSON-LD of a private release, of whose file these are name, digest and bytes."""
     table = name.lower().endswith((".csv", ".csv.gz"))
     guarantee = release.guarantee_in_words()
     found: dict[str, Any] = {

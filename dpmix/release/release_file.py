@@ -35,15 +35,6 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
     The attributes are on the group `/release`, and on the root for readers that look there; a number that
     does not apply is NaN.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    release : Release
-        What to write.
-    force : bool
-        Whether to overwrite.
-
     Raises
     ------
     UsageError
@@ -84,14 +75,7 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
 
 
 def read_release(path: str | Path, *, tallies: bool = False) -> Release:
-    """Read and check a release file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    tallies : bool
-        Whether a tally will do, which has counts in place of values.
+    """Read and check a release file; where `tallies` will do, one that has counts in place of values.
 
     Raises
     ------

@@ -48,16 +48,8 @@ def check_synthetic_output(path: str | Path, *, force: bool = False) -> Path:
 def write_synthetic(path: str | Path, release: Release, *, force: bool = False) -> None:
     """Write synthetic records with their guarantee, which is there before the records are.
 
-    Records that are overwritten go before their guarantee does: none ever stand beside another one's.
-
-    Parameters
-    ----------
-    path : str or Path
-        A csv or csv.gz file, with the guarantee in `beside`; or an h5 file, which holds both.
-    release : Release
-        Of kind ``synthetic``.
-    force : bool
-        Whether to overwrite.
+    A csv or csv.gz file has the guarantee in `beside`, an h5 file holds both. Records that are overwritten go
+    before their guarantee does: none ever stand beside another one's.
 
     Raises
     ------

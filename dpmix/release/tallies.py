@@ -305,16 +305,7 @@ def difference(first: Release, other: Release) -> str | None:
 def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, n: int) -> str | None:
     """Say why arrays of a file are no tally: which of them, and what is wrong; None where they are.
 
-    Parameters
-    ----------
-    counts : array (cells,)
-    edges : float64 array (cells + 1,)
-        With the infinite ones.
-    width : float
-        The attribute ``coarsened``.
-    law : Law
-    n : int
-        The number of records that is stated.
+    Edges (cells + 1,) have the infinite ones, `width` is the attribute ``coarsened``, and n is stated.
     """
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or counts.size < 2 or (counts < 0).any():
         return "counts are no numbers of records in two cells or more"

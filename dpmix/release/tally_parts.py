@@ -174,10 +174,7 @@ def pieces_of(part: TallyPart) -> list[Piece]:
 def count_piece(piece: Piece, grid: TallyGrid) -> tuple[NDArray[np.int64], str]:
     """Count one piece, wherever this process runs.
 
-    Returns
-    -------
-    int64 array (cells,), str
-        Counts, all zero where there are no rows; and the version of dpmix that counted.
+    The counts (cells,) are zero where there are no rows; beside them is the version of dpmix that counted.
 
     Raises
     ------
@@ -350,14 +347,8 @@ def count(
 ) -> Iterator[Found]:
     """Yield place and counts (cells,) of each piece, in no particular order.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-    grid : Grid
-    jobs : int
-        Processes of this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers see the files under the same names.
+    They are counted here, by `jobs` processes, or by the workers of the Dask `scheduler` at an address, which
+    see the files under the same names.
 
     Raises
     ------

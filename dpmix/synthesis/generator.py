@@ -73,15 +73,9 @@ class Generator(abc.ABC):
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the log ratio of the densities of releases, of which is told how many lie in two cells.
 
-        Parameters
-        ----------
-        one, other : ndarray, shape (2,)
-            How many records of either of two neighbouring databases lie in the two; the others are the same.
-
-        Returns
-        -------
-        callable or None
-            From releases, shape (runs, 2), to their losses, shape (runs,); None where it is not known.
+        `one` and `other` (2,) say how many records of either of two neighbouring databases lie in the two;
+        the others are the same. What is returned goes from releases, shape (runs, 2), to their losses, shape
+        (runs,); None where it is not known.
         """
         return None
 

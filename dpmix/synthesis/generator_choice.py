@@ -48,15 +48,6 @@ def written(number: float) -> Fraction:
 def generator_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Generator:
     """Return the generator of a spec's section ``synthesis``, which meets the guarantee that is asked for.
 
-    Parameters
-    ----------
-    section : SynthesisSection
-        Checked.
-    columns : sequence of Column
-        What is public of the columns.
-    n : int
-        Number of confidential records, which is public.
-
     Raises
     ------
     PrivacyError
@@ -219,25 +210,11 @@ def _dirichlet_multinomial(
 
 
 def balanced(n: int, cells: int, epsilon: float) -> int:
-    """Return a number m of draws, each of which costs, that balances bias against sampling error.
+    """Return a number m of draws, from 1 to n, each of which costs: bias is balanced against sampling error.
 
     The share of a release that is uniform for privacy's sake, by a prior count of m/(e^eps - 1) in each of K
     cells or by smoothing, is about K m/(n (e^eps - 1)), and the sampling error m^(-1/2): they are of the same
     size at m = (n (e^eps - 1)/K)^(2/3).
-
-    Parameters
-    ----------
-    n : int
-        Number of confidential records.
-    cells : int
-        Number of cells K.
-    epsilon : float
-        Asked for.
-
-    Returns
-    -------
-    int
-        From 1 to n.
     """
     room = (math.log(n / cells) + (epsilon if epsilon > 30 else math.log(math.expm1(epsilon)))) * 2 / 3
     return n if room > math.log(n) else max(1, math.floor(math.exp(room)))

@@ -229,23 +229,14 @@ class SmoothedSynthesis(_Histogram):
 def draw_possible_cells(
     cells: Ints, possible: NDArray[np.bool_], weight: float, draws: int, source: Source
 ) -> Ints:
-    """Draw bins from a smoothed histogram given that they are possible, exactly.
+    """Draw bins from a smoothed histogram given that they are `possible` (J,), exactly; see `draw_cells`.
 
-    Of J bins J' are possible, and N of the n records lie in them: a draw is uniform with probability
-    (w J'/J)/(w J'/J + (1 - w) N/n), else a record's. With b = w n/((1 - w) J) bin v has the probability
-    (n_v + b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without
-    ranges: where both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the
-    possible ones by that times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at
-    most 1 + 1/(J' b) (methods, section 5).
-
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        Bin of each record.
-    possible : ndarray of bool, shape (J,)
-        Public.
-    weight, draws, source
-        As in `draw_cells`.
+    Of J bins J' are possible, and N of the n records lie in them: a draw is uniform with probability (w
+    J'/J)/(w J'/J + (1 - w) N/n), else a record's. With b = w n/((1 - w) J) bin v has the probability (n_v +
+    b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without ranges: where
+    both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the possible ones by that
+    times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at most 1 + 1/(J' b)
+    (methods, section 5).
     """
     places = np.flatnonzero(possible)
     inside = cells[possible[cells]]

@@ -47,13 +47,7 @@ _NARROWEST = 100
 
 
 def bandwidth_of(values: Floats, bounds: tuple[float, float]) -> float:
-    """Return Silverman's bandwidth of numbers, at least a hundredth of the bounds' width.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-    bounds : (lo, hi)
-        Public bounds.
+    """Return Silverman's bandwidth of numbers (n,), at least a hundredth of the bounds' width.
 
     Source: B. W. Silverman (1986), Density Estimation for Statistics and Data Analysis, equation (3.31).
     """
@@ -74,21 +68,8 @@ def density_of(values: Floats, bounds: tuple[float, float], bandwidth: float) ->
     """Return a Gaussian kernel estimate of a density on its bounds, where the kernel is reflected.
 
     Numbers are counted in cells and the counts are smoothed by their cosine transform, in which a reflected
-    Gaussian kernel is a factor exp(-(pi k h / width)^2 / 2).
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        Within the bounds.
-    bounds : (lo, hi)
-        Public bounds.
-    bandwidth : float
-        Standard deviation h of the kernel.
-
-    Returns
-    -------
-    ndarray of float64, shape (CELLS,)
-        At the centres of the cells; its mean times the width is 1.
+    Gaussian kernel is a factor exp(-(pi k h / width)^2 / 2), h the bandwidth. Shape (CELLS,), at the centres
+    of the cells; its mean times the width is 1.
     """
     width = bounds[1] - bounds[0]
     places = np.minimum(((values - bounds[0]) / width * CELLS).astype(np.int64), CELLS - 1)
@@ -130,21 +111,12 @@ class Field:
 
 
 def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Field:
-    """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated.
+    """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated for n records.
 
     Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
     are all other kinds, on the section's own cells (`bins`, `snap`) where it gives them, all else by default,
     and those that noise or prior counts drown, or that draw next to nothing, are left out. Of the data
     nothing but n is used.
-
-    Parameters
-    ----------
-    section : SynthesisSection
-        Checked.
-    columns : sequence of Column
-        What is public of the columns.
-    n : int
-        Number of confidential records.
 
     Raises
     ------
@@ -200,18 +172,8 @@ def compare_kinds(
     """Draw synthetic data sets of each kind, and measure them against the confidential records.
 
     Real records are drawn from with the operating system's randomness, simulated ones with their seed; the
-    runs are independent.
-
-    Parameters
-    ----------
-    field : Field
-        Who takes part, for as many records.
-    records : Records
-        Confidential.
-    runs : int
-        Of each kind, at least 1.
-    progress : callable, optional
-        Called with (data sets done, data sets in all).
+    runs, at least 1 of each kind, are independent. `progress` is called with (data sets done, data sets in
+    all).
 
     Raises
     ------

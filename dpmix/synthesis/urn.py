@@ -421,41 +421,22 @@ class Drawn(NamedTuple):
 
 
 def numbers_a_draw(records: int, unit: int) -> int:
-    """Return how many numbers a draw takes as long as: urns of large weights take Python's integers.
-
-    Parameters
-    ----------
-    records : int
-        In the urn at the end.
-    unit : int
-        Slots of each.
-    """
+    """Return how many numbers a draw takes as long as: urns of large weights take Python's integers."""
     return 1 if records * unit < 2**58 else 50
 
 
 def draw_urn(
     n: int, first: NDArray[np.bool_], concentration: Fraction, discount: Fraction, draws: int, source: Source
 ) -> Drawn:
-    """Draw from the predictive of PY(discount, concentration) given n records.
+    """Draw from the predictive of PY(discount, concentration) given n records, with bytes of `source`.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    first : ndarray of bool, shape (n,)
-        Whether a record is the one that stands for its value: one of each value, the first record among
-        them. Of no account at discount 0.
-    concentration, discount : Fraction
-        0 <= discount < 1, concentration > -discount.
-    draws : int
-        Number of draws m.
-    source : callable
-        Gives this many random bytes.
+    `first` (n,) marks the record that stands for its value: one of each value, the first record among them.
+    Of no account at discount 0.
 
     Raises
     ------
     ValueError
-        When the parameters are out of range.
+        When the parameters are out of range: 0 <= discount < 1, concentration > -discount.
     """
     if not 0 <= discount < 1 or not concentration > -discount or n < 1 or not first[0]:
         raise ValueError("an urn needs records, 0 <= discount < 1 and concentration > -discount")
@@ -468,25 +449,9 @@ def draw_urn(
 def draw_categories(
     cells: Ints, categories: int, concentration: Fraction, draws: int, source: Source
 ) -> Ints:
-    """Draw from the predictive of a Dirichlet-multinomial.
+    """Draw categories (draws,) from the predictive of a Dirichlet-multinomial, prior count `concentration`.
 
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        Category of each record.
-    categories : int
-        Number of categories K.
-    concentration : Fraction
-        Prior count a > 0 of each category.
-    draws : int
-        Number of draws m.
-    source : callable
-        Gives this many random bytes.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Categories.
+    `cells` (n,) are the categories of the records.
 
     Raises
     ------

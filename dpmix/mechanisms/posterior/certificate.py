@@ -180,14 +180,8 @@ class Neighbours(abc.ABC):
     def certified(self, law: ExponentialMechanism, epsilon: float) -> tuple[float, int, float]:
         """Certify a law over all pairs.
 
-        Returns
-        -------
-        delta : float
-            Upper bound of the largest hockey-stick divergence at epsilon.
-        worst : int
-            A database where it is.
-        error : float
-            Mean Hellinger error.
+        Returned are an upper bound of the largest hockey-stick divergence at epsilon, a database where it is,
+        and the mean Hellinger error.
         """
         rows = self.every()
         deltas, errors = self.evaluate(law, epsilon, rows)

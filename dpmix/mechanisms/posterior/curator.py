@@ -537,12 +537,7 @@ def _best(prior: tuple[float, ...], n: int, delta: float) -> Literal["certified"
 def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale: float) -> ChosenMethod:
     """Choose between method hellinger, at its best calibration, and geometric noise; ties go to the noise.
 
-    Parameters
-    ----------
-    prior, n, epsilon, delta
-        Public.
-    scale : float
-        Of the geometric noise that meets epsilon.
+    `scale` is that of the geometric noise which meets epsilon; all of it is public.
     """
     try:
         of = Posteriors(prior, n)

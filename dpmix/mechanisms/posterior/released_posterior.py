@@ -117,12 +117,7 @@ class PosteriorRelease(Mechanism):
         return f"; method {self.method} chosen by expected error, of public numbers alone: {known}"
 
     def counts(self, values: Floats) -> tuple[int, ...]:
-        """Return the counts of the categories.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n, 1)
-            Codes 0, .., d - 1.
+        """Return the counts of the categories, of codes 0, .., d - 1, shape (n, 1).
 
         Raises
         ------
@@ -147,14 +142,7 @@ class PosteriorRelease(Mechanism):
     ) -> Release:
         """Release the posterior given counts, by the operating system's randomness or `rng`'s.
 
-        Parameters
-        ----------
-        counts : sequence
-            Of the categories, confidential.
-        rng : Generator, optional
-            For simulated counts.
-        column : str, optional
-            Name of the column whose categories were counted.
+        Where `column` is given, the release names what was counted.
 
         Raises
         ------
