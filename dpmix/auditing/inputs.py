@@ -28,8 +28,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.mechanism import BEYOND, Loss, Mechanism, Pair, moved
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.audit_section import INPUT, OUTPUT, AuditSpec
-from dpmix.synthesis import records as confidential
-from dpmix.synthesis.records import Records
+from dpmix.synthesis.records import Records, taken
 
 if TYPE_CHECKING:
     from dpmix.release.columns import Cells, Column
@@ -136,9 +135,9 @@ def subject_of_mechanism(
         if local:  # records are released independently of each other: one call is as many runs
             release, _ = mechanism.privatize(np.repeat(database, runs, axis=0), columns)
             return np.asarray(release.values, dtype=np.float64)
-        return np.array(
-            [_values_of_mechanism(mechanism.privatize(database, columns)[0]) for _ in range(runs)]
-        )
+        releases = (mechanism.privatize(database, columns)[0] for _ in range(runs))
+        # all numbers that a release tells: its values, and what was chosen with noise
+        return np.array([[*np.ravel(each.values).tolist(), *each.mechanism.told()] for each in releases])
 
     def loss(pair: Pair) -> Loss | None:
         return mechanism.loss(pair.one, pair.other)
@@ -155,11 +154,6 @@ def subject_of_mechanism(
         faulty=None if changed is None else lambda: subject_of_mechanism(changed, columns, n),
         stated=stated,
     )
-
-
-def _values_of_mechanism(release: Release) -> list[float]:
-    """Return all numbers that a release tells: its values, and what was chosen with noise."""
-    return [*np.ravel(release.values).tolist(), *release.mechanism.told()]
 
 
 # Generators of synthetic records
@@ -195,27 +189,26 @@ def subject_of_generator(
         check(stated, (generator.n + generator.records * generator.numbers_a_draw) * len(columns))
     cells = getattr(generator, "cells", None)
 
-    def taken(database: Floats) -> Records:
+    def records_of(database: Floats) -> Records:
         found = database.copy()
         clamped = [0] * len(columns)
         for i, column in enumerate(columns):
             if column.bounds is not None:
-                bounded, clamped[i] = confidential._clamped(found[:, i], column.bounds)
-                found[:, i] = confidential._rounded(bounded, column)[0]
+                found[:, i], clamped[i], _ = taken(found[:, i], column)
         return Records(columns, found, labels, tuple(clamped))
 
     def draw(database: Floats, runs: int) -> Floats:
         of = generator.of_records(len(database))
-        given = taken(database)
+        given = records_of(database)
         return np.array([_values_of_records(of.release(given), columns, labels, cells) for _ in range(runs)])
 
     def loss(pair: Pair) -> Loss | None:
-        counts = [_counted(taken(x).values, columns, cells) for x in (pair.one, pair.other)]
+        counts = [_counted(records_of(x).values, columns, cells) for x in (pair.one, pair.other)]
         return generator.of_records(len(pair.one)).loss(counts[0], counts[1])
 
     def strays() -> bool:
         return any(
-            _beyond(generator.of_records(len(x)).release(taken(x)), columns)
+            _beyond(generator.of_records(len(x)).release(records_of(x)), columns)
             for x in (pairs[0].one, pairs[0].other)
             for _ in range(_LOOKS)
         )

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics import discrete_gaussian
-from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
 
 if TYPE_CHECKING:
     from dpmix.privacy.exact import Source
@@ -129,10 +128,6 @@ class AdditiveNoise:
         record is.
         """
         return _loss(self.kind, self.scale, self.granularity, self.block, self.sensitivity)
-
-    def event(self) -> LaplaceEvent | GaussianEvent:
-        """Return the loss as what composes."""
-        return LaplaceEvent(self.loss) if self.kind == "laplace" else GaussianEvent(self.loss)
 
     def add(
         self, values: NDArray[np.float64], progress: Callable[[int], None] | None = None

@@ -17,6 +17,7 @@ arithmetic of an engine decides. Rows that have no finite number, or no output o
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import importlib
@@ -310,27 +311,21 @@ def _arrow(module: str) -> Any:
         raise UsageError("CSV and Parquet parts are read by pyarrow, which is not installed") from None
 
 
-class _reading:  # noqa: N801 - a context
+@contextlib.contextmanager
+def _reading(path: Path, *, dates: bool = False) -> Iterator[None]:
     """Turn the errors of pyarrow and of the file system into a sentence that names the file."""
-
-    def __init__(self, path: Path, *, dates: bool = False) -> None:
-        self._path, self._dates = path, dates
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, DataError | UsageError) or not isinstance(error, Exception):
-            return
+    try:
+        yield
+    except (DataError, UsageError, MemoryError):
+        raise
+    except Exception as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"cannot read {self._path}: {error.strerror}") from error
-        if isinstance(error, MemoryError):
-            return
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
         if "conversion error" in str(error):
-            what = "date such as 2024-02-29, as its public bounds are" if self._dates else "number"
-            raise DataError(f"{self._path}: a value is no {what}") from error
+            what = "date such as 2024-02-29, as its public bounds are" if dates else "number"
+            raise DataError(f"{path}: a value is no {what}") from error
         raise DataError(
-            f"{self._path} cannot be read as its name says: it is damaged, or another format"
+            f"{path} cannot be read as its name says: it is damaged, or another format"
         ) from error
 
 

@@ -332,7 +332,7 @@ class LocalAdditive(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Total guarantee over a record's columns, from the noise library's own privacy map."""
-        return compose([noise.event() for noise in self.noises], delta=self.delta)
+        return compose(self.kind, [noise.loss for noise in self.noises], delta=self.delta)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""

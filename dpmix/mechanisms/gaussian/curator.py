@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, PublicRecords, Stated, width
-from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
 
@@ -72,7 +72,7 @@ def stated(spec: GaussianMechanism, records: PublicRecords) -> Stated:
         assert domain is not None  # the spec requires it
         scale = tuple(math.sqrt(columns) * width(pair) / _mu(spec) for pair in domain)
     losses = [0.5 * (width(pair) / s) ** 2 for pair, s in zip(domain, scale, strict=True)]
-    return {"scale": list(scale)}, compose([GaussianEvent(loss) for loss in losses], delta=spec.delta)
+    return {"scale": list(scale)}, compose("gaussian", losses, delta=spec.delta)
 
 
 def _mu(spec: GaussianMechanism) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, PublicRecords, Stated, width
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
 from dpmix.privacy.noise import Kind, calibrated
 
@@ -67,7 +67,7 @@ def stated(spec: LaplaceMechanism, records: PublicRecords) -> Stated:
         each = _epsilon_of_each(spec, columns)
         losses = [each] * columns
         scale = tuple(width(pair) / each for pair in domain)
-    return {"scale": list(scale)}, compose([LaplaceEvent(loss) for loss in losses])
+    return {"scale": list(scale)}, compose("laplace", losses)
 
 
 def _epsilon_of_each(spec: LaplaceMechanism, columns: int) -> float:

@@ -32,7 +32,7 @@ from dpmix.mechanisms.curators.statistic import (
     sigma_for,
 )
 from dpmix.mechanisms.laws.additive import noise_sd
-from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise, noisy
 
@@ -106,7 +106,7 @@ class PerturbedHistogram(OneColumn):
         if self.noise == "discrete_gaussian":
             return of_discrete_gaussian(self.s, 2, self.delta, noise.loss)
         if self.noise == "gaussian":
-            return compose([GaussianEvent(noise.loss)], delta=self.delta, trust="global")
+            return compose("gaussian", [noise.loss], delta=self.delta, trust="global")
         grid = noise.grid if self.noise == "laplace" else 0.0
         return Guarantee(noise.loss, 0.0, noise_rho(self.noise, self.s, granularity=grid), "global")
 
@@ -226,7 +226,7 @@ def stated(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Stated:
         "sensitivity": [SENSITIVITY[spec.noise]],
     } | groups_stated(groups)
     if spec.noise == "gaussian":
-        guarantee = compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
+        guarantee = compose("gaussian", [1 / scale**2], delta=spec.delta, trust="global")
     elif spec.noise == "discrete_gaussian":
         guarantee = of_discrete_gaussian(scale, 2, spec.delta)
     else:

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.posterior.certificate import Neighbours, can_be_certified, neighbours
+from dpmix.mechanisms.posterior.certificate import Neighbours, neighbours
 from dpmix.posteriors.hellinger_law import (
     ROUNDING,
     ExponentialMechanism,
@@ -401,7 +401,7 @@ def proved(prior: tuple[float, ...], n: int, epsilon: float, delta: float) -> Pr
     of = Posteriors(prior, n)
     bits = weight_bits(epsilon, delta, of.size)
     proof = Proof(of, delta)
-    family = neighbours(of) if can_be_certified(of) else None
+    family = neighbours(of)
     rows = some_databases(of)
 
     def error_at(logit: float) -> float:

@@ -545,7 +545,7 @@ def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale
         calibration = _best(prior, n, delta)
     except PrivacyError:  # beyond what method hellinger takes
         return ChosenMethod(None, {"hellinger": None})
-    family = neighbours(of) if can_be_certified(of) else None
+    family = neighbours(of)
     if family is None:
         noise = float(noise_errors(of, scale, some_databases(of)).mean())
     else:
