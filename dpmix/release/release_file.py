@@ -168,14 +168,19 @@ def is_tally(path: str | Path) -> bool:
         When it is no HDF5 file that can be read.
     """
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
     return "counts" in names and "values" not in names
+
+
+def _contents(root: h5.Group) -> tuple[str, ...]:
+    """Return the names of what a release holds; none where the file has no release."""
+    return root.group("release").names()[0] if "release" in root.names()[1] else ()
 
 
 def _node(path: str | Path, *, tallies: bool) -> Node:
     """Read what makes up the release, and nothing else of the file: no coordinates."""
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
         if "values" not in names and "counts" not in names:
             raise DataError(f"{path} is not a release file: it has no /release/values")
         group = root.group("release")
@@ -213,7 +218,7 @@ def read_account(path: str | Path) -> tuple[Release, int]:
         As `read_release`; for a release of the whole sample.
     """
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
         if "values" not in names:
             raise DataError(f"{path} is not a release file: it has no /release/values")
         group = root.group("release")

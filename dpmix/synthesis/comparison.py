@@ -260,7 +260,7 @@ class Comparison(Result):
                 for place, column in enumerate(self.columns)
             ),
             *self._together(),
-            *_joint_sections(self),
+            *([_of_pairs(self), *_of_predictions(self)] if self.pairs else []),
             ResultSection("said", title="Notes", text=[said] if said else []),
             ResultSection("left out", text=[refused] if self.refused else []),
             ResultSection("legend", text=[[Words(self._legend(), "")]]),
@@ -498,13 +498,6 @@ def _finite(number: float | None) -> float | None:
 
 
 # Several columns at a time: pairs, propensity scores, predictions
-
-
-def _joint_sections(found: Comparison) -> list[ResultSection]:
-    """Return a section of pairs and one of predictions; none of one column."""
-    if not found.pairs:
-        return []
-    return [_of_pairs(found), *_of_predictions(found)]
 
 
 def _name(found: Comparison, place: int) -> str:

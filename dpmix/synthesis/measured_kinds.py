@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,8 @@ KINDS: dict[str, type[SynthesisSection]] = {
 INHERITED = ("records", "epsilon", "delta", "ranges")
 _FEWEST = 0.01
 """Share of the records below which a rival draws too few to be compared."""
+Jointly = tuple[Floats, dict[str, float], dict[str, float]]
+"""Of one data set the associations of pairs and, of some runs, how it is told apart and what it predicts."""
 TOGETHER = 5
 """Runs of each kind at most that a regression tells apart, and that trees are trained on."""
 
@@ -195,7 +197,7 @@ def compare_kinds(
         if generator.n != records.n:
             raise PrivacyError(f"the guarantee is for {generator.n} records, not {records.n}")
         found: list[Figures] = []
-        together: list[tuple[Floats, dict[str, float], dict[str, float]]] = []
+        together: list[Jointly] = []
         first: tuple[Floats | None, ...] = ()
         for run in range(runs):
             values, labels = generator.draw(records, records.rng)
@@ -207,9 +209,7 @@ def compare_kinds(
                 first = _smooth(values, records.columns, densities)
             if progress is not None:
                 progress(place * runs + run + 1, len(field.generators) * runs)
-        contenders.append(
-            _with_pairs(_contender(name, generator, place == 0, found, first), jointly, together)
-        )
+        contenders.append(_contender(name, generator, place == 0, found, first, jointly, together))
     return Comparison(
         columns=records.columns,
         n=records.n,
@@ -229,29 +229,11 @@ def compare_kinds(
     )
 
 
-def _together(
-    jointly: JointYardstick, values: Floats, *, whole: bool
-) -> tuple[Floats, dict[str, float], dict[str, float]]:
+def _together(jointly: JointYardstick, values: Floats, *, whole: bool) -> Jointly:
     """Measure one data set jointly: the associations of pairs and, of some runs, all else."""
     pairs = jointly.of_pairs(values)
     told = jointly.told_apart(values) if whole else {}
     return pairs, told, jointly.predictions(values) if whole and jointly.trains else {}
-
-
-def _with_pairs(
-    contender: Contender,
-    jointly: JointYardstick | None,
-    runs: list[tuple[Floats, dict[str, float], dict[str, float]]],
-) -> Contender:
-    """Add what was measured jointly."""
-    if jointly is None:
-        return contender
-    pairs = np.stack([run[0] for run in runs])
-    apart = np.abs(pairs - jointly.associations)
-    more = {"association_max": Spread(apart.max(axis=1)), "association_mean": Spread(apart.mean(axis=1))}
-    more |= spreads([run[1] for run in runs[:TOGETHER]])
-    predicted = spreads([run[2] for run in runs[:TOGETHER]])
-    return replace(contender, joint={**contender.joint, **more}, pairs=pairs, predicted=predicted)
 
 
 def _left_out(jointly: JointYardstick | None) -> tuple[str, ...]:
@@ -261,13 +243,28 @@ def _left_out(jointly: JointYardstick | None) -> tuple[str, ...]:
 
 
 def _contender(
-    name: str, generator: Generator, own: bool, found: list[Figures], densities: tuple[Floats | None, ...]
+    name: str,
+    generator: Generator,
+    own: bool,
+    found: list[Figures],
+    densities: tuple[Floats | None, ...],
+    jointly: JointYardstick | None,
+    together: list[Jointly],
 ) -> Contender:
     columns = range(len(generator.columns))
     shares: list[Floats | None] = []
     for i in columns:
         of_runs = [part for run in found if (part := run.shares[i]) is not None]
         shares.append(np.stack(of_runs) if of_runs else None)
+    joint = spreads([run.joint for run in found])
+    more: dict[str, Any] = {}
+    if jointly is not None:
+        pairs = np.stack([run[0] for run in together])
+        apart = np.abs(pairs - jointly.associations)
+        joint["association_max"] = Spread(apart.max(axis=1))
+        joint["association_mean"] = Spread(apart.mean(axis=1))
+        joint |= spreads([run[1] for run in together[:TOGETHER]])
+        more = {"pairs": pairs, "predicted": spreads([run[2] for run in together[:TOGETHER]])}
     return Contender(
         name=name,
         kind=generator.kind,
@@ -276,10 +273,11 @@ def _contender(
         settings=generator.describe(),
         guarantee=generator.guarantee,
         records=generator.records,
-        joint=spreads([run.joint for run in found]),
+        joint=joint,
         columns=tuple(spreads([run.columns[i] for run in found]) for i in columns),
         shares=tuple(shares),
         densities=densities,
+        **more,
     )
 
 

@@ -149,7 +149,7 @@ def load_records(spec: RunSpec) -> Records:
 def _read(
     column: Column, numbers: Mapping[str, Floats], texts: Mapping[str, tuple[str, ...]]
 ) -> tuple[Floats, tuple[str, ...] | None, int, int]:
-    """Return the numbers or codes of a column, what codes stand for, and how many were clamped and rounded."""
+    """Return numbers or codes of a column, what codes stand for, and how many were clamped and rounded."""
     if column.bounds is None:
         return *_coded(texts[column.name], column), 0, 0
     found, clamped, rounded = taken(numbers[column.name], column)
