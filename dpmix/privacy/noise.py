@@ -261,8 +261,8 @@ class WholeNoise(abc.ABC):
             )
 
     @property
-    @abc.abstractmethod
-    def _measurement(self) -> Any: ...
+    def _measurement(self) -> Any:
+        return _measurement_of_whole(self.name, self.scale, self.size)
 
     @functools.cached_property
     def loss(self) -> float:
@@ -297,10 +297,6 @@ class GeometricNoise(WholeNoise):
 
     name = "geometric"
 
-    @property
-    def _measurement(self) -> Any:
-        return _geometric_measurement(self.scale, self.size)
-
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator; see `WholeNoise`."""
         success = -math.expm1(-1 / self.scale)
@@ -317,27 +313,18 @@ class DiscreteGaussianNoise(WholeNoise):
 
     name = "discrete Gaussian"
 
-    @property
-    def _measurement(self) -> Any:
-        return _discrete_gaussian_measurement(self.scale, self.size)
-
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator; see `WholeNoise`."""
         return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
 
 
 @functools.lru_cache(maxsize=64)
-def _geometric_measurement(scale: float, size: int) -> Any:
+def _measurement_of_whole(name: str, scale: float, size: int) -> Any:
     """Return the noise library's object, which takes a millisecond to make."""
     domains, measurements, metrics = _library()
     domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
-    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
-
-
-@functools.lru_cache(maxsize=64)
-def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
-    domains, measurements, metrics = _library()
-    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    if name == "geometric":
+        return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
     return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale)
 
 

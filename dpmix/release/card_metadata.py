@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
 from dpmix.numerics.in_words import neighbours_in_words
+from dpmix.release.column_units import stated_unit
 from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
 
 if TYPE_CHECKING:
@@ -45,11 +46,7 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
         "release": {
             "file": name,
             "columns": [column["name"] for column in public_columns(release)],
-            **(
-                {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
-                if release.unit
-                else {}
-            ),
+            **stated_unit(release.unit),
             "records": release.n,
             "created_at": release.created_at,
             "simulated": release.simulated,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DataError, UsageError
+from dpmix.release.column_units import stated_unit
 from dpmix.release.release_file import write_release
 from dpmix.spec.days import day_text
 from dpmix.store.atomic import check_output, fill, replacing
@@ -89,11 +90,7 @@ def account(release: Release) -> dict[str, Any]:
         "private": release.private,
         "simulated": release.simulated,
         **({} if release.ledger is None else {"ledger": release.ledger}),
-        **(
-            {}
-            if not release.unit
-            else {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
-        ),
+        **stated_unit(release.unit),
         "mechanism": release.mechanism.stated(),
         "created_at": release.created_at,
         "dpmix_version": release.dpmix_version,

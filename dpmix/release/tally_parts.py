@@ -2,17 +2,12 @@
 
 A piece is what one process counts at a time: rows of an HDF5 dataset, row groups of a Parquet file, or a CSV
 file as a whole. It is read in batches, so that memory does not grow with it. pyarrow reads CSV and Parquet.
-
-Counting the pieces of a release: one after the other, by processes, or on a Dask cluster.
-
 Counts are whole numbers, so that their sum depends neither on the order of pieces nor on who counted them. A
 piece that was lost with its process is counted again.
 
-The SQL query that tallies a release where it lies, and its result as a CSV table of cells.
-
-It compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell above it; no
-arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism, have the cell
--1, so that none is left out in silence.
+The SQL query compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell
+above it; no arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism,
+have the cell -1, so that none is left out in silence. Its result is read as a CSV table of cells.
 """
 
 from __future__ import annotations
