@@ -106,20 +106,11 @@ class AuditedSubject:
 def subject_of_mechanism(
     mechanism: Mechanism, columns: Sequence[str], n: int, check: Callable[[int, int], None] | None = None
 ) -> AuditedSubject:
-    """Return a mechanism with the neighbouring databases that it is audited by.
+    """Return a mechanism with the neighbouring databases of n records that it is audited by.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    columns : sequence of str
-        Names of its columns.
-    n : int
-        Number of records of a database; a mechanism that noises each record by itself gets one, and one
-        whose noise does not depend on it a thousand at most.
-    check : callable, optional
-        Called, before databases are made, with the number of records and of numbers that a release goes
-        through.
+    One that noises each record by itself gets one record, and one whose noise does not depend on their number
+    a thousand at most. `check` is called, before databases are made, with the number of records and of
+    numbers that a release goes through.
     """
     claim = mechanism.guarantee
     local = claim.trust == "local"
@@ -168,14 +159,7 @@ def subject_of_generator(
     public bounds, and go the way of confidential ones: they are clamped by what clamps those. Of a release
     two numbers are told: how many records have, or lie in the cell of, either value. Where the guarantee does
     not depend on the number of confidential records, databases of two are audited, too: they tell the most.
-
-    Parameters
-    ----------
-    generator : Generator
-        Calibrated.
-    check : callable, optional
-        Called, before databases are made, with the number of records and of numbers that a release goes
-        through.
+    `check` is called as by `subject_of_mechanism`.
     """
     columns = generator.columns
     labels = tuple(("a", "b", "c") if c.free else c.categories for c in columns)
@@ -306,15 +290,9 @@ def subject_of_program(
 ) -> AuditedSubject:
     """Return a program with neighbouring tables.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a section ``audit``.
-    program : callable, optional
-        In place of the spec's command: from a table, as an array of shape (n, d) or as it was given, to a
-        release.
-    tables : sequence of two tables, optional
-        In place of the spec's: anything that the program takes, rows of which are records.
+    A `program`, in place of the spec's command, goes from a table, as an array of shape (n, d) or as it was
+    given, to a release. Two `tables`, in place of the spec's, are anything that it takes, rows of which are
+    records.
 
     Raises
     ------

@@ -59,23 +59,13 @@ def lower_bound(hits: Any, runs: int, others: Any, other_runs: int, delta: float
     """Bound epsilon from below by how often an event happened under two neighbouring databases.
 
     Under (epsilon, delta)-DP Pr(E | x) <= e^epsilon Pr(E | x') + delta, so that with Clopper and Pearson's
-    bounds, p below Pr(E | x) and p' above Pr(E | x'), epsilon is at least log((p - delta) / p').
+    bounds, p below Pr(E | x) and p' above Pr(E | x'), both together of the confidence, epsilon is at least
+    log((p - delta) / p'); zero where the event says nothing.
 
     Parameters
     ----------
     hits, others : int or ndarray of int
         How often the event happened in `runs` releases of x, and in `other_runs` of x'.
-    runs, other_runs : int
-        Numbers of releases.
-    delta : float
-        At which the guarantee is stated.
-    confidence : float
-        Of both bounds together.
-
-    Returns
-    -------
-    float or ndarray
-        Zero where the event says nothing.
     """
     error = 0.5 * (1.0 - confidence)
     hits, others = np.asarray(hits, dtype=np.float64), np.asarray(others, dtype=np.float64)
@@ -103,15 +93,6 @@ def paired_bound(hits: Any, others: Any, wins: Any, losses: Any, runs: int, conf
         How often the event happened in `runs` releases of x, and in as many of x'.
     wins, losses : int or ndarray of int
         In how many pairs it happened in that of x alone, and in that of x' alone.
-    runs : int
-        Number of pairs.
-    confidence : float
-        Of the three bounds together.
-
-    Returns
-    -------
-    float or ndarray
-        Zero where the event says nothing.
     """
     error = 1.0 - confidence
     hits, others, wins, losses = (np.asarray(x, dtype=np.float64) for x in (hits, others, wins, losses))

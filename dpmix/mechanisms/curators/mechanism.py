@@ -205,22 +205,10 @@ class Mechanism(abc.ABC):
         labels: tuple[tuple[str, ...] | None, ...] = (),
         order: str | None = None,
     ) -> Release:
-        """Return released values with the mechanism's guarantee.
+        """Return released values (rows, columns) of n records with the mechanism's guarantee.
 
-        Parameters
-        ----------
-        values : ndarray of float64, shape (rows, columns)
-            Sanitized.
-        columns : sequence of str
-            Their names.
-        n : int
-            Number of confidential records.
-        private : bool
-            False for seeded noise, of simulated records.
-        chosen : mapping, optional
-            What is public of this release beside `describe`.
-        labels, order
-            As in `Release`.
+        Noise that is not `private` was seeded, of simulated records. `chosen` is what is public of this
+        release beside `describe`; labels and order are as in `Release`.
         """
         total = self.guarantee
         stated = self.describe() | dict(chosen or {})

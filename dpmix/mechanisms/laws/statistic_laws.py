@@ -54,14 +54,10 @@ class Statistic(Law):
 def far_beyond(
     values: Floats, n: int, least: Floats | float, most: Floats | float, scale: Floats | float
 ) -> str | None:
-    """Say how many values n records and their noise cannot reach: the sign of a wrong n, order or scale.
+    """Say how many values (rows, 1) n records and their noise cannot reach: a wrong n, order or scale.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (rows, 1)
-    n : int
-    least, most, scale : float or ndarray of float64, shape (rows, 1)
-        What records alone give at least and at most, and the scale of the noise.
+    `least` and `most` are what records alone give, numbers or arrays (rows, 1) as is the `scale` of the
+    noise.
     """
     beyond = np.maximum(values - most, least - values) > _FAR * scale
     if not beyond.any():

@@ -92,16 +92,9 @@ def divergences_of_two(
 
 @njit
 def divergences_of_pairs(weights: Floats, totals: Floats, pairs: Integers, growth: float) -> Floats:
-    """Return the larger hockey-stick divergence of the two directions of each pair of databases.
+    """Return the larger hockey-stick divergence of the two directions of each pair (p, 2) of databases.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (k, k)
-        Of every posterior (column) under every database (row).
-    totals : ndarray, shape (k,)
-    pairs : ndarray of int64, shape (p, 2)
-    growth : float
-        e^eps.
+    `weights` (k, k) are those of every posterior (column) under every database (row), and `growth` is e^eps.
     """
     found = np.empty(pairs.shape[0])
     for place in range(pairs.shape[0]):
