@@ -42,6 +42,7 @@ __all__ = [
     "GeometricNoise",
     "WholeNoise",
     "calibrated",
+    "noise_of",
     "noisy",
     "random_order",
     "released_order",
@@ -329,6 +330,17 @@ def _measurement_of_whole(name: str, scale: float, size: int) -> Any:
 
 
 # Values with noise, and rows in the order of their release
+
+
+def noise_of(
+    name: str, scale: float, sensitivity: float, size: int, spread: float
+) -> AdditiveNoise | WholeNoise:
+    """Return noise on `size` numbers together, no further apart than `spread`; of a kind by its name."""
+    if name == "geometric":
+        return GeometricNoise(scale, int(sensitivity), size)
+    if name == "discrete_gaussian":
+        return DiscreteGaussianNoise(scale, sensitivity, size)
+    return AdditiveNoise("gaussian" if name == "gaussian" else "laplace", scale, sensitivity, size, spread)
 
 
 def noisy(

@@ -21,7 +21,7 @@ from dpmix.mechanisms.curators.mechanism import (
     clamp,
     pairs_of_groups,
 )
-from dpmix.mechanisms.curators.private_groups import count_of, groups_stated
+from dpmix.mechanisms.curators.private_groups import groups_stated
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.privacy.noise import released_order
 
@@ -61,16 +61,13 @@ class OneColumn(Mechanism):
             raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
 
     def _describe(self, **own: Any) -> dict[str, Any]:
-        return (
-            {
-                "kind": self.kind,
-                "domain": [list(pair) for pair in self.domain],
-                "calibration": self.calibration,
-                "requested": dict(self.requested),
-            }
-            | groups_stated(self.groups)
-            | own
-        )
+        return {
+            "kind": self.kind,
+            "domain": [list(pair) for pair in self.domain],
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            **groups_stated(self.groups),
+        } | own
 
     def _clamp(self, values: Floats) -> tuple[Floats, tuple[int, ...]]:
         """Return the values in the domain, shape (n,), and how many were outside."""
@@ -93,10 +90,6 @@ class OneColumn(Mechanism):
         low, high = np.array(self.domain, dtype=np.float64).T
         beyond = BEYOND * (high - low)
         yield from pairs_of_groups(self.groups.name, n, low, low - beyond, high + beyond)
-
-    def _count(self, bins: int) -> int:
-        """Return how many cells there are: bins, in each group where there are groups."""
-        return bins * count_of(self.groups)
 
     def _release(
         self, values: Floats, columns: Sequence[str], n: int, rng: Seeded, order: str | None = None

@@ -30,7 +30,7 @@ from dpmix.privacy.conversions import (
     laplace_rho,
     response_rho,
 )
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, WholeNoise, noisy
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -103,9 +103,7 @@ class NoisyStatistic(Mechanism):
     @property
     def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all entries together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, int(self.sensitivity), self.size)
-        return AdditiveNoise("laplace", self.s, self.sensitivity, self.size, 4.0 * self.n + 4.0)
+        return noise_of(self.noise, self.s, self.sensitivity, self.size, 4.0 * self.n + 4.0)
 
     @property
     def weights(self) -> Floats:

@@ -30,7 +30,6 @@ from dpmix.mechanisms.curators.statistic import (
 )
 from dpmix.mechanisms.laws.additive import noise_name, noise_sd
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -84,18 +83,10 @@ class NoisyCounts(NoisyStatistic):
         return sensitivity_of(self.noise, len(self.levels))
 
     @property
-    def source(self) -> AdditiveNoise | WholeNoise:
-        """The noise of all counts together."""
-        if self.noise == "discrete_gaussian":
-            return DiscreteGaussianNoise(self.s, self.sensitivity, self.size)
-        return super().source
-
-    @property
     def guarantee(self) -> Guarantee:
         """By the noise library's own privacy map; see `NoisyStatistic`."""
-        noise = self.source
-        if isinstance(noise, DiscreteGaussianNoise):
-            found = of_discrete_gaussian(noise.scale, 2 * len(self.levels), self.delta, noise.loss)
+        if self.noise == "discrete_gaussian":
+            found = of_discrete_gaussian(self.s, 2 * len(self.levels), self.delta, self.source.loss)
             return with_groups(found, self.groups)
         return super().guarantee
 

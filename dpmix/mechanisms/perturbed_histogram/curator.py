@@ -24,7 +24,7 @@ from dpmix.mechanisms.curators.mechanism import (
     additive_loss,
 )
 from dpmix.mechanisms.curators.one_column import OneColumn
-from dpmix.mechanisms.curators.private_groups import by_groups, groups_stated, with_groups
+from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups_stated, with_groups
 from dpmix.mechanisms.curators.statistic import (
     least_scale,
     noise_rho,
@@ -34,7 +34,7 @@ from dpmix.mechanisms.curators.statistic import (
 from dpmix.mechanisms.laws.additive import noise_sd
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
-from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise, noisy
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
@@ -83,17 +83,13 @@ class PerturbedHistogram(OneColumn):
     @property
     def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.cells)
-        if self.noise == "discrete_gaussian":
-            return DiscreteGaussianNoise(self.s, SENSITIVITY["discrete_gaussian"], self.cells)
         spread = 2.0**53 if self.n is None else float(self.n)
-        return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
+        return noise_of(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
 
     @property
     def cells(self) -> int:
         """Number of counts."""
-        return self._count(self.bins)
+        return self.bins * count_of(self.groups)
 
     @property
     def guarantee(self) -> Guarantee:

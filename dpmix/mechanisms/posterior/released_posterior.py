@@ -32,7 +32,7 @@ from dpmix.mechanisms.curators.statistic import least_scale, noise_rho
 from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.posteriors.simulated_draws import settled
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, noisy
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
@@ -209,11 +209,9 @@ class NoisyPosterior(PosteriorRelease):
         return 1 if len(self.prior) == 2 else len(self.prior)
 
     @property
-    def source(self) -> AdditiveNoise | GeometricNoise:
+    def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, self.moved, self.noisy_size)
-        return AdditiveNoise("laplace", self.s, float(self.moved), self.noisy_size, float(self.n))
+        return noise_of(self.noise, self.s, float(self.moved), self.noisy_size, float(self.n))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -66,7 +66,7 @@ class SmoothedHistogram(OneColumn):
     @property
     def cells(self) -> int:
         """Number of cells that a draw is of."""
-        return self._count(self.bins)
+        return self.bins * count_of(self.groups)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
