@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
@@ -24,6 +21,7 @@ from dpmix.mechanisms.curators.mechanism import (
     order_in_words,
 )
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
+from dpmix.mechanisms.wavelet.law import haar
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
@@ -134,17 +132,6 @@ class Wavelet(LocalOneColumn):
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
-
-
-def haar(cells: NDArray[np.int64], levels: int) -> Floats:
-    """Return the Haar coefficients (n, 2^(levels+1) - 1), in (j, k) order, of dyadic cells (n,) from 0 on."""
-    found = np.zeros((len(cells), 2 ** (levels + 1) - 1))
-    rows = np.arange(len(cells))
-    for j in range(levels + 1):
-        halves = cells >> (levels - j)
-        height = math.sqrt(2.0**j)
-        found[rows, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -height, height)
-    return found
 
 
 def haar_changes(levels: int, parting: int) -> list[tuple[int, float]]:
