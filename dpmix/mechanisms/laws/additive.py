@@ -125,13 +125,9 @@ class Additive(Law):
         """Return the compiled channel of rows (n, columns)."""
         raise NotImplementedError
 
-    def scales_of(self, columns: Sequence[int]) -> Floats:
-        """Return the scales of the noise on some columns; zeros where there is none."""
-        return np.array([self.scale[c] for c in columns]) if self.scale else np.zeros(len(columns))
-
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return values, or the numbers of rows; see `Law`."""
-        scales = self.scales_of(columns)
+        scales = np.array([self.scale[c] for c in columns]) if self.scale else np.zeros(len(columns))
         if rows:
             channel = self.channel_of_rows(values, scales)
             return Observation(

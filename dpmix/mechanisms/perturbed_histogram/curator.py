@@ -76,11 +76,6 @@ class PerturbedHistogram(OneColumn):
     delta: float | None = None
 
     @property
-    def scale(self) -> tuple[float, ...]:
-        """The scale of every count's noise."""
-        return (self.s,)
-
-    @property
     def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
         spread = 2.0**53 if self.n is None else float(self.n)

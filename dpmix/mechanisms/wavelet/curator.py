@@ -51,16 +51,6 @@ class Wavelet(LocalOneColumn):
     s: float
 
     @property
-    def scale(self) -> tuple[float, ...]:
-        """The Laplace scale of every coefficient."""
-        return (self.s,)
-
-    @property
-    def sensitivity(self) -> tuple[float, ...]:
-        """Largest L1 change of the coefficients, rounded up."""
-        return (haar_sensitivity(self.levels),)
-
-    @property
     def noise(self) -> AdditiveNoise:
         """The noise of all coefficients of some records."""
         width = 2 ** (self.levels + 1) - 1
@@ -77,13 +67,13 @@ class Wavelet(LocalOneColumn):
         return self._describe(
             levels=self.levels,
             scale=[self.s],
-            sensitivity=list(self.sensitivity),
+            sensitivity=[haar_sensitivity(self.levels)],
             granularity=[self.noise.grid],
         )
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
-        found: dict[str, Any] = {"scale": self.s, "sensitivity": self.sensitivity[0]}
+        found: dict[str, Any] = {"scale": self.s, "sensitivity": haar_sensitivity(self.levels)}
         if self.calibration == "paper":
             found["sensitivity_paper"] = paper_sensitivity(self.levels)
             found |= {f"{name}_requested": value for name, value in self.requested.items()}
@@ -216,7 +206,8 @@ def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
         return made
     for attempt in range(60):
         if name == "epsilon":
-            noise = calibrated("laplace", made.s, made.sensitivity[0], asked, block=made.noise.block)
+            exact = haar_sensitivity(spec.levels)
+            noise = calibrated("laplace", made.s, exact, asked, block=made.noise.block)
             scale = noise.scale
         else:
             scale = made.s * (1 + (2.0**attempt - 1) * 2.0**-52)
