@@ -54,22 +54,11 @@ def from_spec(
     categories: Sequence[tuple[str, ...] | None] = (),
     groups: Groups | None = None,
 ) -> Mechanism:
-    """Return the calibrated mechanism of a spec's section ``mechanism``.
+    """Return the calibrated mechanism of a spec's checked section ``mechanism``, with its public domain.
 
-    Parameters
-    ----------
-    spec : MechanismSpec
-        A checked section, with its public domain.
-    columns : int
-        Number of columns to be released.
-    n : int, optional
-        Number of confidential records, for the global mechanisms.
-    names : sequence of str
-        Names of the columns; column 1, .. where left out.
-    categories : sequence of tuple of str or None
-        Public categories of each column, where it has any.
-    groups : Groups, optional
-        Groups whose sizes are private, for the kinds whose law is grouped.
+    The number of records n is for the global mechanisms; names of the columns, column 1, .. where left out,
+    their public categories, where they have any, and groups whose sizes are private are for the kinds that
+    know of them.
 
     Raises
     ------
