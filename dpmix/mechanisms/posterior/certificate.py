@@ -142,12 +142,12 @@ class Neighbours(abc.ABC):
         """Number of pairs of neighbouring databases."""
 
     @abc.abstractmethod
-    def some(self) -> Integers:
-        """Return the databases that a search looks at."""
-
-    @abc.abstractmethod
     def every(self) -> Integers:
         """Return databases such that all others have the same pairs, up to the order of categories."""
+
+    def some(self) -> Integers:
+        """Return the databases that a search looks at: here all of those."""
+        return self.every()
 
     @abc.abstractmethod
     def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
@@ -271,10 +271,6 @@ class Few(Neighbours):
 
     def every(self) -> Integers:
         """Return the databases in order, all of them where the prior has different entries."""
-        return self.own
-
-    def some(self) -> Integers:
-        """Return `every`."""
         return self.own
 
     def _neighbours(self) -> tuple[Integers, Integers]:
