@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells, Seeded
@@ -136,8 +137,8 @@ class Generator(abc.ABC):
 
     def said(self) -> str:
         """Say what is drawn, and that ranges hold of it."""
-        count = len(self.ranges)
-        return self.in_words() + (f", within {count} public range{'s' * (count > 1)}" if count else "")
+        within = f", within {counted(len(self.ranges), 'public range')}" if self.ranges else ""
+        return self.in_words() + within
 
     def release(self, records: Records) -> Release:
         """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.

@@ -36,6 +36,7 @@ from dpmix.privacy.exact import (
     round_up,
     source_of,
 )
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.binomial.section import BinomialMechanism
@@ -69,8 +70,7 @@ class Binomial(LocalOneColumn):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        trials = f"{self.trials} trial{'s' * (self.trials > 1)}"
-        count = f"a count of {trials} with weight {self.weight:.6g} for {columns[0]}"
+        count = f"a count of {counted(self.trials, 'trial')} with weight {self.weight:.6g} for {columns[0]}"
         return f"binomial noise: {count}, {order_in_words(self.order)}"
 
     def _released(

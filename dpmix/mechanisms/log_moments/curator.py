@@ -41,6 +41,7 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.exact import generator_from
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated, noisy
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
@@ -244,7 +245,7 @@ class LogMoments(Mechanism):
         s, t = max(sizes, key=lambda pair: side(pair[0]) + side(pair[1]))
         one, other = np.zeros(d), np.zeros(d)
         one[:s], other[s : s + t] = 1.0 / s, 1.0 / t
-        words = f"a record goes from {s} equal part{'s' * (s > 1)} to {t} other{'s' * (t > 1)}"
+        words = f"a record goes from {counted(s, 'equal part')} to {counted(t, 'other')}"
         yield moved(words, middle, one, other)
         yield moved("a record goes from one part to equal parts", middle, np.eye(d)[0], np.full(d, 1.0 / d))
 

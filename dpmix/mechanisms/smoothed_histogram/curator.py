@@ -28,6 +28,7 @@ from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up, source_of
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
@@ -79,10 +80,10 @@ class SmoothedHistogram(OneColumn):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say what is released."""
-        drawn = f"{self.draws} draw{'s' * (self.draws > 1)}"
+        bins = f"{self.bins} bins{by_groups(self.groups)}"
         return (
-            f"sampling noise: {drawn} from the histogram of {columns[0]} in {self.bins} bins"
-            f"{by_groups(self.groups)}, smoothed with weight {self.weight:.6g}"
+            f"sampling noise: {counted(self.draws, 'draw')} from the histogram of {columns[0]} in {bins}, "
+            f"smoothed with weight {self.weight:.6g}"
         )
 
     def _released(
