@@ -188,11 +188,14 @@ class Mechanism(abc.ABC):
         """Release simulated values with seeded noise; the release says it is not private."""
         return self._released(values, columns, rng, None)
 
-    @abc.abstractmethod
     def _released(
         self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
     ) -> Released:
-        """Release values by the operating system's randomness, or simulated ones by `rng`'s."""
+        """Release values by the operating system's randomness, or simulated ones by `rng`'s.
+
+        A mechanism has this, or `privatize` and `simulate` of its own.
+        """
+        raise NotImplementedError
 
     def made(
         self,
