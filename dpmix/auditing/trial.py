@@ -269,12 +269,9 @@ def fitted_scores(one: Floats, other: Floats) -> list[Score]:
         Score("the lowest bit of all entries", lambda releases: lowest_bit(releases).min(axis=1)),
     ]
     columns = sorted(np.argsort(-gap, kind="stable")[:_COLUMNS].tolist())
-    found += [Score(f"entry {c + 1}", lambda releases, c=c: releases[:, c]) for c in columns]
+    found += [Score(f"entry {c + 1}", _entry(c)) for c in columns]
     if one.shape[1] > 1:
-        found += [
-            Score(f"the lowest bit of entry {c + 1}", lambda releases, c=c: lowest_bit(releases[:, c]))
-            for c in columns
-        ]
+        found += [Score(f"the lowest bit of entry {c + 1}", _lowest(c)) for c in columns]
     return found
 
 
@@ -285,6 +282,14 @@ def lowest_bit(values: Floats) -> Floats:
     low = (whole & -whole).astype(np.float64)
     _, place = np.frexp(low)
     return np.where(whole == 0, 1100.0, exponent - 53.0 + place - 1.0)
+
+
+def _entry(column: int) -> Callable[[Floats], Floats]:
+    return lambda releases: releases[:, column]
+
+
+def _lowest(column: int) -> Callable[[Floats], Floats]:
+    return lambda releases: lowest_bit(releases[:, column])
 
 
 def _laplace(first: Floats, second: Floats, spread: Floats) -> Callable[[Floats], Floats]:

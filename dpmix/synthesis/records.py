@@ -141,9 +141,9 @@ def load_records(spec: RunSpec) -> Records:
     numbers, texts = load_mixed(section.source, numeric, textual, least=2, missing=missing)
     missing.tell()
     read = (_read(column, numbers, texts) for column in columns)
-    parts, labels, outside, rounded = zip(*read, strict=True)
+    parts, labels, outside, moved = zip(*read, strict=True)
     table = missing.as_read({**numbers, **texts})
-    return Records(columns, np.column_stack(parts), labels, outside, table=table, rounded=rounded)
+    return Records(columns, np.column_stack(parts), labels, outside, table=table, rounded=moved)
 
 
 def _read(

@@ -18,7 +18,7 @@ from scipy import optimize, stats
 import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import exponential
+from dpmix.mechanisms.posterior import curator
 from dpmix.mechanisms.posterior.curator import Listed, Shells, exact_sums, sampler
 from dpmix.mechanisms.posterior.released_posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
@@ -204,7 +204,7 @@ def _once(x: tuple[int, ...]) -> Any:
 def test_any_counts_are_equally_likely(d: int) -> None:
     source = np.random.default_rng(d).bytes
     every = oracle.databases(5, d)
-    drawn = [exponential._any(5, d, source) for _ in range(3000)]
+    drawn = [curator._any(5, d, source) for _ in range(3000)]
     assert fits(drawn, dict.fromkeys(every, 1 / len(every))) > LEVEL
 
 
