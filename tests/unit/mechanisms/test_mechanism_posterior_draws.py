@@ -138,7 +138,7 @@ def test_listed_posteriors_have_as_many_integers_as_their_weight(monkeypatch: py
         made = law(prior, sum(counts), 0.1, 0.5, bits=4)
         drawing, seen = Listed(made, counts), Counter()
         for value in range(drawing.total):
-            monkeypatch.setattr(exponential, "below", Scripted(value))
+            monkeypatch.setattr(curator, "below", Scripted(value))
             seen[drawing.draw(np.random.bytes)] += 1
         weights = zip(oracle.databases(sum(counts), len(counts)), made.weights(counts), strict=True)
         assert dict(seen) == {x: w for x, w in weights if w}
@@ -157,7 +157,7 @@ def test_many_listed_posteriors_are_found_by_their_cumulative_weights(
         end + step for end in (*drawing.ends, *ends[::500]) for step in (-1, 0) if end + step < ends[-1]
     ]
     for place in places:
-        monkeypatch.setattr(exponential, "below", Scripted(place))
+        monkeypatch.setattr(curator, "below", Scripted(place))
         expected = bisect.bisect_right(ends, place)
         assert drawing.draw(np.random.bytes) == (expected, 9000 - expected)
 
@@ -169,8 +169,8 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
     made = law((1.0, 1.0, 1.0), 6, 0.1, 0.5, bits=4)
     drawing, seen = Shells(made, counts), Counter()
     for value in range(drawing.ends[-1]):
-        monkeypatch.setattr(exponential, "below", Scripted(value))
-        monkeypatch.setattr(exponential, "_any", lambda *_: (9, 9, 9))
+        monkeypatch.setattr(curator, "below", Scripted(value))
+        monkeypatch.setattr(curator, "_any", lambda *_: (9, 9, 9))
         try:
             drawing._propose(np.random.bytes)
             seen["all"] += 1
@@ -182,7 +182,7 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
         kept = 0
         for value in range(bound):
             monkeypatch.setattr(drawing, "_propose", _once(x))
-            monkeypatch.setattr(exponential, "below", Scripted(value))
+            monkeypatch.setattr(curator, "below", Scripted(value))
             with contextlib.suppress(StopIteration):
                 kept += drawing.draw(np.random.bytes) == x
         assert kept == weight
