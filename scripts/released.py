@@ -15,8 +15,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from scipy import stats
 
-from dpmix.mechanisms.posterior.curator import from_spec
-from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.posterior.curator import HellingerPosterior
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.store.html import _STYLE, BLUE, GREEN, ORANGE, picture
 
@@ -33,7 +33,7 @@ GRID = np.linspace(0.0, 1.0, 4001)
 def laws(n: int, stated: dict[str, Any]) -> np.ndarray:
     """Return the probabilities of all releases (column) given all counts (row), prior Beta(1, 1)."""
     spec = PosteriorMechanism(kind="posterior", prior=(1.0, 1.0), **stated)
-    made: Any = from_spec(spec, ["x"], n)
+    made: Any = from_spec(spec, 1, n, ("x",))
     counts = np.arange(n + 1)
     if isinstance(made, HellingerPosterior):
         weights = np.array([made.law.weights((c, n - c)) for c in counts.tolist()])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpmix.advising.advice import Row
 from dpmix.advising.population import Population, population_of
 from dpmix.errors import SpecError, UsageError
-from dpmix.synthesis.generator import Randomness
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.records import Column, Records, columns_of
 
@@ -91,7 +90,7 @@ def _errors(
         values = np.column_stack([each(rng, n) for each in draw])
         labels = tuple(column.categories for column in columns)
         records = Records(columns, values, labels, (0,) * len(columns), rng)
-        made, _ = generator.draw(records, Randomness(rng))
+        made, _ = generator.draw(records, rng)
         for place, column in enumerate(columns):
             for name, error in _off(made[:, place], column, population).items():
                 named = name if len(columns) == 1 else _of_column(name, column.name)

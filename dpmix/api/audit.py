@@ -19,8 +19,8 @@ from dpmix.auditing import (
     subject_of_mechanism,
     try_out,
 )
-from dpmix.auditing.bound import lower_bound
 from dpmix.auditing.inputs import Program, subject_of_program
+from dpmix.auditing.trial import lower_bound
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.in_words import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.ledger import FORMAT
-from dpmix.release.synthetic_files import beside
+from dpmix.release.release_file import beside
 from dpmix.run.workspace import SUFFIX, workspace_of
 from dpmix.spec.load import read_contents
 from dpmix.store import h5

@@ -32,8 +32,7 @@ from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.numerics.mixing import PitmanYor, truncation_error
-from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
-from dpmix.release.tallies import grid_of, wide_grid
+from dpmix.release.tallies import Counts, count_outputs, default_width, edges_of, grid_of, tally, wide_grid
 from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture

@@ -19,8 +19,8 @@ from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
 from dpmix.release.possible import Rule, holds, rules_of
+from dpmix.release.release_file import check_synthetic_output, write_synthetic
 from dpmix.release.sanitized import Release
-from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.data_section import digits_of

@@ -15,9 +15,8 @@ from dpmix.mechanisms.curators.by_kind import contradiction
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.models.custom.section import CustomModel
 from dpmix.release.column_units import taken, unit_text, units_in_words
-from dpmix.release.release_file import is_tally, read_release
+from dpmix.release.release_file import beside, is_tally, read_release
 from dpmix.release.sanitized import Release
-from dpmix.release.synthetic_files import beside
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 

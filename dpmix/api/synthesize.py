@@ -20,7 +20,7 @@ from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError
 from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.columns import Column
-from dpmix.release.synthetic_files import beside, check_synthetic_output, write_synthetic
+from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger

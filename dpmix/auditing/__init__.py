@@ -5,9 +5,16 @@ from some of the draws, and its probabilities are bounded from the others. What 
 below: above the claim, it disproves it; below, it proves nothing.
 """
 
-from dpmix.auditing.bound import Event, lower_bound, paired_bound
 from dpmix.auditing.inputs import AuditedSubject, subject_of_generator, subject_of_mechanism
-from dpmix.auditing.trial import LOOKED_AT, Trial, repeats_after_fork, try_out
+from dpmix.auditing.trial import (
+    LOOKED_AT,
+    Event,
+    Trial,
+    lower_bound,
+    paired_bound,
+    repeats_after_fork,
+    try_out,
+)
 from dpmix.mechanisms.curators.mechanism import Pair
 
 __all__ = [

@@ -28,8 +28,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.mechanism import BEYOND, Loss, Mechanism, Pair, moved
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.audit_section import INPUT, OUTPUT, AuditSpec
-from dpmix.synthesis import records as confidential
-from dpmix.synthesis.records import Records
+from dpmix.synthesis.records import Records, taken
 
 if TYPE_CHECKING:
     from dpmix.release.columns import Cells, Column
@@ -107,20 +106,11 @@ class AuditedSubject:
 def subject_of_mechanism(
     mechanism: Mechanism, columns: Sequence[str], n: int, check: Callable[[int, int], None] | None = None
 ) -> AuditedSubject:
-    """Return a mechanism with the neighbouring databases that it is audited by.
+    """Return a mechanism with the neighbouring databases of n records that it is audited by.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    columns : sequence of str
-        Names of its columns.
-    n : int
-        Number of records of a database; a mechanism that noises each record by itself gets one, and one
-        whose noise does not depend on it a thousand at most.
-    check : callable, optional
-        Called, before databases are made, with the number of records and of numbers that a release goes
-        through.
+    One that noises each record by itself gets one record, and one whose noise does not depend on their number
+    a thousand at most. `check` is called, before databases are made, with the number of records and of
+    numbers that a release goes through.
     """
     claim = mechanism.guarantee
     local = claim.trust == "local"
@@ -136,9 +126,9 @@ def subject_of_mechanism(
         if local:  # records are released independently of each other: one call is as many runs
             release, _ = mechanism.privatize(np.repeat(database, runs, axis=0), columns)
             return np.asarray(release.values, dtype=np.float64)
-        return np.array(
-            [_values_of_mechanism(mechanism.privatize(database, columns)[0]) for _ in range(runs)]
-        )
+        releases = (mechanism.privatize(database, columns)[0] for _ in range(runs))
+        # all numbers that a release tells: its values, and what was chosen with noise
+        return np.array([[*np.ravel(each.values).tolist(), *each.mechanism.told()] for each in releases])
 
     def loss(pair: Pair) -> Loss | None:
         return mechanism.loss(pair.one, pair.other)
@@ -157,11 +147,6 @@ def subject_of_mechanism(
     )
 
 
-def _values_of_mechanism(release: Release) -> list[float]:
-    """Return all numbers that a release tells: its values, and what was chosen with noise."""
-    return [*np.ravel(release.values).tolist(), *release.mechanism.told()]
-
-
 # Generators of synthetic records
 
 
@@ -174,14 +159,7 @@ def subject_of_generator(
     public bounds, and go the way of confidential ones: they are clamped by what clamps those. Of a release
     two numbers are told: how many records have, or lie in the cell of, either value. Where the guarantee does
     not depend on the number of confidential records, databases of two are audited, too: they tell the most.
-
-    Parameters
-    ----------
-    generator : Generator
-        Calibrated.
-    check : callable, optional
-        Called, before databases are made, with the number of records and of numbers that a release goes
-        through.
+    `check` is called as by `subject_of_mechanism`.
     """
     columns = generator.columns
     labels = tuple(("a", "b", "c") if c.free else c.categories for c in columns)
@@ -195,27 +173,26 @@ def subject_of_generator(
         check(stated, (generator.n + generator.records * generator.numbers_a_draw) * len(columns))
     cells = getattr(generator, "cells", None)
 
-    def taken(database: Floats) -> Records:
+    def records_of(database: Floats) -> Records:
         found = database.copy()
         clamped = [0] * len(columns)
         for i, column in enumerate(columns):
             if column.bounds is not None:
-                bounded, clamped[i] = confidential._clamped(found[:, i], column.bounds)
-                found[:, i] = confidential._rounded(bounded, column)[0]
+                found[:, i], clamped[i], _ = taken(found[:, i], column)
         return Records(columns, found, labels, tuple(clamped))
 
     def draw(database: Floats, runs: int) -> Floats:
         of = generator.of_records(len(database))
-        given = taken(database)
+        given = records_of(database)
         return np.array([_values_of_records(of.release(given), columns, labels, cells) for _ in range(runs)])
 
     def loss(pair: Pair) -> Loss | None:
-        counts = [_counted(taken(x).values, columns, cells) for x in (pair.one, pair.other)]
+        counts = [_counted(records_of(x).values, columns, cells) for x in (pair.one, pair.other)]
         return generator.of_records(len(pair.one)).loss(counts[0], counts[1])
 
     def strays() -> bool:
         return any(
-            _beyond(generator.of_records(len(x)).release(taken(x)), columns)
+            _beyond(generator.of_records(len(x)).release(records_of(x)), columns)
             for x in (pairs[0].one, pairs[0].other)
             for _ in range(_LOOKS)
         )
@@ -313,15 +290,9 @@ def subject_of_program(
 ) -> AuditedSubject:
     """Return a program with neighbouring tables.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a section ``audit``.
-    program : callable, optional
-        In place of the spec's command: from a table, as an array of shape (n, d) or as it was given, to a
-        release.
-    tables : sequence of two tables, optional
-        In place of the spec's: anything that the program takes, rows of which are records.
+    A `program`, in place of the spec's command, goes from a table, as an array of shape (n, d) or as it was
+    given, to a release. Two `tables`, in place of the spec's, are anything that it takes, rows of which are
+    records.
 
     Raises
     ------

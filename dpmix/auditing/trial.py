@@ -1,10 +1,14 @@
-"""One audit: learn an event from some releases, bound its probabilities from others."""
+"""One audit: learn an event from some releases, bound its probabilities from others.
+
+First how counts of an event bound epsilon from below, and the search for the event; then the statistics that
+events are of; at the end the audit, and whether noise is used twice.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,36 +16,242 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_bound
-
 if TYPE_CHECKING:
     from dpmix.auditing.inputs import AuditedSubject
     from dpmix.mechanisms.curators.mechanism import Pair
 
-__all__ = ["LOOKED_AT", "Trial", "lowest_bit", "repeats_after_fork", "try_out"]
+__all__ = [
+    "LOOKED_AT",
+    "Event",
+    "Score",
+    "Trial",
+    "learn_event",
+    "lower_bound",
+    "lowest_bit",
+    "paired_bound",
+    "repeats_after_fork",
+    "try_out",
+]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int], None]
+
+_CUTS = 200  # of a score that are tried, and of a loss twice as many
+_STEEPEST = 64.0
+_LARGEST = 40.0  # losses beyond are as good as certain
+_FEW = 0.05  # of the draws: distinct releases up to which each is counted by itself
+_COLUMNS = 8
+_BOXES = {2: 7, 3: 4}  # quantiles of each of so many entries
+_SEQUENCES = (16, 64, 256, 1024)
+LOOKED_AT = 3 * _SEQUENCES[-1]
+"""Releases at most that are compared after forks."""
+_CHANCE = 1e-9  # that two processes of independent noise release the same sequence
+_STATED = 0.999  # confidence that thresholds of losses are best for
+_HINT = 0.9  # confidence of what is looked for, not stated
+_CLEARLY = 0.8  # of a bound that may be the luck of many tries
+_PATIENCE = 120.0  # seconds
+_LOSS = "the privacy loss of the claimed law"
+
+# From counts of an event to a lower bound on epsilon, and the search for the event
+
+
+def lower_bound(hits: Any, runs: int, others: Any, other_runs: int, delta: float, confidence: float) -> Any:
+    """Bound epsilon from below by how often an event happened under two neighbouring databases.
+
+    Under (epsilon, delta)-DP Pr(E | x) <= e^epsilon Pr(E | x') + delta, so that with Clopper and Pearson's
+    bounds, p below Pr(E | x) and p' above Pr(E | x'), both together of the confidence, epsilon is at least
+    log((p - delta) / p'); zero where the event says nothing.
+
+    Parameters
+    ----------
+    hits, others : int or ndarray of int
+        How often the event happened in `runs` releases of x, and in `other_runs` of x'.
+    """
+    error = 0.5 * (1.0 - confidence)
+    hits, others = np.asarray(hits, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = np.where(hits > 0, special.betaincinv(np.maximum(hits, 1.0), runs - hits + 1.0, error), 0.0)
+        rest = np.maximum(other_runs - others, 1.0)
+        most = np.where(others < other_runs, special.betaincinv(others + 1.0, rest, 1.0 - error), 1.0)
+        bound = np.log(np.maximum(least - delta, 0.0) / most)
+    found = np.maximum(bound, 0.0)
+    return float(found) if found.ndim == 0 else found
+
+
+def paired_bound(hits: Any, others: Any, wins: Any, losses: Any, runs: int, confidence: float) -> Any:
+    """Bound epsilon from below as `lower_bound`, at delta = 0, from releases taken in pairs.
+
+    The i-th release of x and the i-th of x' make a pair. Of the pairs in which one alone has the event, it is
+    that of x with probability o/(1 + o), o = p (1 - p') / (p' (1 - p)), so that Clopper and Pearson's bound
+    of that probability bounds o, and p/p' = o (1 - p)/(1 - p') with bounds of p and p'. Nine tenths of the
+    error go to o. One random number decides, not two at their worst together: rare events are bounded the
+    sharper for it.
+
+    Parameters
+    ----------
+    hits, others : int or ndarray of int
+        How often the event happened in `runs` releases of x, and in as many of x'.
+    wins, losses : int or ndarray of int
+        In how many pairs it happened in that of x alone, and in that of x' alone.
+    """
+    error = 1.0 - confidence
+    hits, others, wins, losses = (np.asarray(x, dtype=np.float64) for x in (hits, others, wins, losses))
+    share = special.betaincinv(np.maximum(wins, 1.0), losses + 1.0, 0.9 * error)
+    share = np.where(wins > 0, share, 0.0)
+    most = special.betaincinv(hits + 1.0, np.maximum(runs - hits, 1.0), 1.0 - 0.05 * error)
+    most = np.where(hits < runs, most, 1.0)
+    least = special.betaincinv(np.maximum(others, 1.0), runs - others + 1.0, 0.05 * error)
+    least = np.where(others > 0, least, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = np.log(share / (1.0 - share)) + np.log((1.0 - most) / (1.0 - least))
+    found = np.maximum(np.nan_to_num(bound, nan=0.0, neginf=0.0), 0.0)
+    return float(found) if found.ndim == 0 else found
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number of each release by which events are told: a statistic, and its words."""
+
+    words: str
+    of: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Event:
+    """The event that a score is at least, or at most, a threshold.
+
+    Parameters
+    ----------
+    score : Score
+    threshold : float
+    above : bool
+        Whether the score is to be at least the threshold.
+    first : bool
+        Whether it is the first of the two databases under which the event is the likelier.
+    paired : bool
+        Whether it is `paired_bound` that is to be taken of it.
+    """
+
+    score: Score
+    threshold: float
+    above: bool
+    first: bool
+    paired: bool = False
+
+    def happened(self, releases: Floats) -> NDArray[np.bool_]:
+        """Return which of the releases, shape (runs, q), have the event."""
+        values = self.score.of(releases)
+        return np.asarray(values >= self.threshold if self.above else values <= self.threshold)
+
+    def bound(
+        self, likely: Floats, other: Floats, delta: float, confidence: float
+    ) -> tuple[float, tuple[int, int]]:
+        """Return the lower bound on epsilon that releases (runs, q) give, and how often they have the event.
+
+        The first are of the database under which the event is the likelier.
+        """
+        one, also = self.happened(likely), self.happened(other)
+        runs, counts = len(one), (int(one.sum()), int(also.sum()))
+        if not self.paired:
+            return lower_bound(counts[0], runs, counts[1], runs, delta, confidence), counts
+        wins, losses = int((one & ~also).sum()), int((also & ~one).sum())
+        return paired_bound(*counts, wins, losses, runs, confidence), counts
+
+    def __str__(self) -> str:
+        """Say the event in words."""
+        return f"{self.score.words} {'>=' if self.above else '<='} {self.threshold:.6g}"
+
+
+def learn_event(
+    scores: Sequence[Score], one: Floats, other: Floats, delta: float, confidence: float
+) -> tuple[float, Event] | None:
+    """Return the event with the largest lower bound on these releases (runs, q), and the bound.
+
+    The bound is that of a choice among many events on the same draws: it serves to compare them, and is to be
+    taken anew from other draws.
+    """
+    best: tuple[float, Event] | None = None
+    for score in scores:
+        first, second = np.sort(score.of(one)), np.sort(score.of(other))
+        pooled = np.unique(np.concatenate([first, second]))
+        if len(pooled) > _CUTS:  # quantiles, and both tails one by one
+            ranks = np.linspace(0, len(pooled) - 1, _CUTS - 40).astype(np.int64)
+            pooled = np.unique(np.concatenate([pooled[:20], pooled[ranks], pooled[-20:]]))
+        for above in (True, False):
+            counts = [
+                len(side) - np.searchsorted(side, pooled, "left")
+                if above
+                else np.searchsorted(side, pooled, "right")
+                for side in (first, second)
+            ]
+            for is_first in (True, False):
+                hits, others = counts if is_first else counts[::-1]
+                runs = (len(one), len(other)) if is_first else (len(other), len(one))
+                bound, place, paired = _best_cut(hits, others, *runs, delta, confidence)
+                if best is None or bound > best[0]:
+                    best = bound, Event(score, float(pooled[place]), above, is_first, paired)
+    return best
+
+
+def _best_cut(
+    hits: Any, others: Any, runs: int, other_runs: int, delta: float, confidence: float
+) -> tuple[float, int, bool]:
+    """Return the largest bound that events so often give, which of them gives it, and whether in pairs."""
+    tried = [lower_bound(hits, runs, others, other_runs, delta, confidence)]
+    if delta == 0 and runs == other_runs:  # as many pairs as are expected
+        alone = hits * (1 - others / runs), others * (1 - hits / runs)
+        tried.append(paired_bound(hits, others, *alone, runs, confidence))
+    places = [int(np.argmax(bounds)) for bounds in tried]
+    paired = int(np.argmax([bounds[place] for bounds, place in zip(tried, places, strict=True)]))
+    return float(tried[paired][places[paired]]), places[paired], bool(paired)
+
+
+def cut_of_loss(
+    score: Score, one: Floats, other: Floats, delta: float, confidence: float, runs: int
+) -> Event | None:
+    """Return the event that a loss is beyond a threshold which gives the largest bound in so many releases.
+
+    Of a release with loss L, positive where the first database is the likelier, the odds that it is of the
+    first are exp(L) if the claimed law is right, and exp(k L) if, say, Laplace or Gaussian noise has another
+    scale. With k by maximum likelihood, each release of either database, equally many, tells of the
+    probabilities under both, also where few of one lie.
+    """
+    sides = [np.clip(score.of(side), -_LARGEST, _LARGEST) for side in (one, other)]
+    signed = np.concatenate([sides[0], -sides[1]])
+    if not signed.any():
+        return None
+    k = float(
+        optimize.minimize_scalar(
+            lambda k: -float(special.log_expit(k * signed).sum()), bounds=(0.0, _STEEPEST), method="bounded"
+        ).x
+    )
+    losses = np.sort(np.concatenate(sides))
+    of_first = special.expit(k * losses) / len(one)
+    of_other = special.expit(-k * losses) / len(one)
+    best: tuple[float, Event] | None = None
+    for above in (True, False):
+        order = slice(None, None, -1) if above else slice(None)
+        values = losses[order]
+        ends = np.append(np.nonzero(np.diff(values))[0], len(values) - 1)
+        ends = ends[np.unique(np.linspace(0, len(ends) - 1, 2 * _CUTS).astype(int))]
+        first, second = (np.minimum(np.cumsum(p[order])[ends], 1.0) * runs for p in (of_first, of_other))
+        hits, others = (first, second) if above else (second, first)
+        bound, place, paired = _best_cut(hits, others, runs, runs, delta, confidence)
+        if best is None or bound > best[0]:
+            best = bound, Event(score, float(values[ends[place]]), above, above, paired)
+    return None if best is None or best[0] <= 0.0 else best[1]
+
 
 # The statistics that an audit tells releases apart by, fitted to some of the draws
 
 
-Floats = NDArray[np.float64]
-
-_FEW = 0.05  # of the draws: distinct releases up to which each is counted by itself
-_COLUMNS = 8
-_BOXES = {2: 7, 3: 4}  # quantiles of each of so many entries
-
-
 def fitted_scores(one: Floats, other: Floats) -> list[Score]:
-    """Return statistics of releases that may tell two databases apart.
+    """Return statistics of releases (runs, q) that may tell two databases apart.
 
     Where releases repeat, the log ratio of how often each was seen, and for two or three entries that of
-    boxes of them; the log likelihood ratios that Laplace
-    and Gaussian noise around what was seen would have; the entries that differ most; the largest entry; and
-    the lowest bits, which tell on what grid of floating-point numbers a release lies (Mironov 2012).
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (runs, q)
-        Releases of two neighbouring databases.
+    boxes of them; the log likelihood ratios that Laplace and Gaussian noise around what was seen would have;
+    the entries that differ most; the largest entry; and the lowest bits, which tell on what grid of
+    floating-point numbers a release lies (Mironov 2012).
     """
     both = np.concatenate([one, other])
     kept = both.shape[1] <= 64 and len(np.unique(both, axis=0)) <= max(16, _FEW * len(both))
@@ -58,13 +268,10 @@ def fitted_scores(one: Floats, other: Floats) -> list[Score]:
         Score("the largest entry", lambda releases: np.abs(releases).max(axis=1)),
         Score("the lowest bit of all entries", lambda releases: lowest_bit(releases).min(axis=1)),
     ]
-    order = np.argsort(-gap, kind="stable")[:_COLUMNS]
-    found += [Score(f"entry {column + 1}", _entry(int(column))) for column in sorted(order.tolist())]
+    columns = sorted(np.argsort(-gap, kind="stable")[:_COLUMNS].tolist())
+    found += [Score(f"entry {c + 1}", _entry(c)) for c in columns]
     if one.shape[1] > 1:
-        found += [
-            Score(f"the lowest bit of entry {column + 1}", _lowest(int(column)))
-            for column in sorted(order.tolist())
-        ]
+        found += [Score(f"the lowest bit of entry {c + 1}", _lowest(c)) for c in columns]
     return found
 
 
@@ -132,80 +339,7 @@ def _frequencies(one: Floats, other: Floats) -> Score:
     return Score("the log ratio of frequencies", score)
 
 
-# One audit: learn an event from some releases, bound its probabilities from others
-
-
-# Where to cut the privacy loss of the claimed law, from few releases.
-
-
-_THRESHOLDS = 400
-_STEEPEST = 64.0
-_LARGEST = 40.0  # losses beyond are as good as certain
-
-
-def cut_of_loss(
-    score: Score, one: Floats, other: Floats, delta: float, confidence: float, runs: int
-) -> Event | None:
-    """Return the event that a loss is beyond a threshold which gives the largest bound in so many releases.
-
-    Of a release with loss L the odds that it is of the first database are exp(L) if the claimed law is right,
-    and exp(k L) if, say, Laplace or Gaussian noise has another scale. With k by maximum likelihood, each
-    release of either database tells of the probabilities under both, also where few of one lie.
-
-    Parameters
-    ----------
-    score : Score
-        The loss: positive where the first database is the likelier.
-    one, other : ndarray, shape (learnt, q)
-        Releases of two neighbouring databases, equally many.
-    delta, confidence : float
-        As for `lower_bound`.
-    runs : int
-        Releases of each that the bound is to be taken from.
-    """
-    sides = [np.clip(score.of(side), -_LARGEST, _LARGEST) for side in (one, other)]
-    signed = np.concatenate([sides[0], -sides[1]])
-    if not signed.any():
-        return None
-    k = float(
-        optimize.minimize_scalar(
-            lambda k: -float(special.log_expit(k * signed).sum()), bounds=(0.0, _STEEPEST), method="bounded"
-        ).x
-    )
-    losses = np.sort(np.concatenate(sides))
-    of_first = special.expit(k * losses) / len(one)
-    of_other = special.expit(-k * losses) / len(one)
-    best: tuple[float, Event] | None = None
-    for above in (True, False):
-        order = slice(None, None, -1) if above else slice(None)
-        values = losses[order]
-        ends = np.append(np.nonzero(np.diff(values))[0], len(values) - 1)
-        ends = ends[np.unique(np.linspace(0, len(ends) - 1, _THRESHOLDS).astype(int))]
-        first, second = (np.minimum(np.cumsum(p[order])[ends], 1.0) * runs for p in (of_first, of_other))
-        hits, others = (first, second) if above else (second, first)
-        tried = [lower_bound(hits, runs, others, runs, delta, confidence)]
-        if delta == 0:
-            alone = hits * (1 - others / runs), others * (1 - hits / runs)
-            tried.append(paired_bound(hits, others, *alone, runs, confidence))
-        for paired, bounds in enumerate(tried):
-            place = int(np.argmax(bounds))
-            if best is None or bounds[place] > best[0]:
-                cut = float(values[ends[place]])
-                best = float(bounds[place]), Event(score, cut, above, above, bool(paired))
-    return None if best is None or best[0] <= 0.0 else best[1]
-
-
-Progress = Callable[[int], None]
-
-_SEQUENCES = (16, 64, 256, 1024)
-LOOKED_AT = 3 * _SEQUENCES[-1]
-"""Releases at most that are compared after forks."""
-_CHANCE = 1e-9  # that two processes of independent noise release the same sequence
-_STATED = 0.999  # confidence that thresholds of losses are best for
-_HINT = 0.9  # confidence of what is looked for, not stated
-_CLEARLY = 0.8  # of a bound that may be the luck of many tries
-_PATIENCE = 120.0  # seconds
-_LOSS = "the privacy loss of the claimed law"
+# The audit
 
 
 @dataclass(frozen=True)
@@ -238,23 +372,13 @@ class Trial:
 def try_out(
     subject: AuditedSubject, runs: int, delta: float, confidence: float, progress: Progress | None = None
 ) -> Trial:
-    """Bound epsilon from below.
+    """Bound epsilon at delta from below, from `runs` releases, 80 at least, of each of two databases.
 
     An eighth of the runs chooses among the pairs of databases. Where the privacy loss of the claimed law
     tells them apart as well as anything does, only a threshold is to be learnt, from a further eighth; else
-    three eighths teach the event. The other runs, which nothing was chosen by, give the bound.
-
-    Parameters
-    ----------
-    subject : Subject
-    runs : int
-        Releases of each of two databases in all, at least 80.
-    delta : float
-        At which epsilon is bounded.
-    confidence : float
-        That the bound holds.
-    progress : callable, optional
-        Called with the number of releases drawn since the last call; 2 `runs` of them in all, about.
+    three eighths teach the event. The other runs, which nothing was chosen by, give the bound, which holds
+    with `confidence`. `progress` is called with the number of releases drawn since the last call; 2 `runs` of
+    them in all, about.
     """
 
     def draw(database: Floats, count: int) -> Floats:

@@ -1,7 +1,7 @@
 """Released posteriors drawn anew in floating point, for inference and simulations only.
 
 By the exponential mechanism, compiled; a release itself is drawn in integers
-(`dpmix.mechanisms.posterior.exponential`), whose envelope by boxes is the same. And by noise on the counts:
+(`dpmix.mechanisms.posterior.curator`), whose envelope by boxes is the same. And by noise on the counts:
 the nearest counts that a posterior can have, and how far that posterior is.
 """
 
@@ -122,7 +122,7 @@ def _any_counts(rng, n, out):
 def draw_released(law, counts, rate, rng, out):
     """Draw the counts of a released posterior into `out` (d,) given the true ones; return their weight.
 
-    By rejection from nested boxes around the truth, as `dpmix.mechanisms.posterior.exponential.Shells`.
+    By rejection from nested boxes around the truth, as `dpmix.mechanisms.posterior.curator.Shells`.
     """
     d = counts.size
     n = law.steps.shape[1]

@@ -38,16 +38,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import gaussian_epsilon, laplace_rho
 
 __all__ = [
     "Adjacency",
-    "GaussianEvent",
     "Guarantee",
-    "LaplaceEvent",
     "Spent",
     "check_known",
     "compose",
@@ -66,20 +64,6 @@ _NUMERICAL = 1e-11
 """By how much a delta that comes out of a convolution in doubles may be off, and more."""
 
 # Guarantees, and noisy answers about one record
-
-
-@dataclass(frozen=True)
-class LaplaceEvent:
-    """Laplace noise whose privacy map gives `epsilon`."""
-
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class GaussianEvent:
-    """Gaussian noise whose privacy map gives `rho`; its (eps, delta) follow from mu = sqrt(2 rho)."""
-
-    rho: float
 
 
 class Adjacency(StrEnum):
@@ -154,39 +138,30 @@ def sum_up(values: Iterable[float]) -> float:
 
 
 def compose(
-    events: Sequence[LaplaceEvent | GaussianEvent], *, delta: float | None = None, trust: str = "local"
+    kind: Literal["laplace", "gaussian"],
+    losses: Sequence[float],
+    *,
+    delta: float | None = None,
+    trust: str = "local",
 ) -> Guarantee:
-    """Return the total of several independent noisy answers about the same record (sequential composition).
+    """Return the total of independent noisy answers about the same record (sequential composition).
 
-    Laplace alone: epsilon and rho add. Gaussian alone: rho adds, and (epsilon, `delta`) is Balle and Wang's
-    at mu = sqrt(2 rho), which is exact for them together. Both together: rho adds, no epsilon is stated.
-
-    Parameters
-    ----------
-    events : sequence of LaplaceEvent or GaussianEvent
-        At least one.
-    delta : float, optional
-        Where Gaussian noise is to be stated as (epsilon, delta).
-    trust : str
-        Passed on to the guarantee.
+    The losses of Laplace noise are epsilons, which add, as do their rhos. Those of Gaussian noise are rhos,
+    which add, and (epsilon, `delta`), where it is wanted, is Balle and Wang's at mu = sqrt(2 rho), which is
+    exact for them together.
 
     Raises
     ------
     PrivacyError
-        For an event of any other type, by name, or none at all.
+        For no answer at all.
     """
-    if not events:
+    if not losses:
         raise PrivacyError("there is nothing to compose")
-    for event in events:
-        if not isinstance(event, LaplaceEvent | GaussianEvent):
-            raise PrivacyError(f"no composition rule is known for {type(event).__name__}")
-    losses = [_up(laplace_rho(e.epsilon)) if isinstance(e, LaplaceEvent) else e.rho for e in events]
+    if kind == "laplace":
+        return Guarantee(sum_up(losses), 0.0, sum_up(_up(laplace_rho(loss)) for loss in losses), trust)
     rho = sum_up(losses)
-    pure = [e.epsilon for e in events if isinstance(e, LaplaceEvent)]
-    if len(pure) == len(events):
-        return Guarantee(sum_up(pure), 0.0, rho, trust)
-    if pure or delta is None:
-        return Guarantee(None, None, rho, trust, gaussian=not pure)
+    if delta is None:
+        return Guarantee(None, None, rho, trust, gaussian=True)
     return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust, gaussian=True)
 
 
@@ -322,14 +297,9 @@ def check_known(more: Guarantee, name: str) -> None:
 
 
 def loss_epsilon(spent: Sequence[Guarantee], delta: float) -> float | None:
-    """Return an epsilon for which all releases together are (epsilon, delta)-DP; None where none is known.
+    """Return an epsilon for which all releases of a data set together are (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    spent : sequence of Guarantee
-        Of the same data set.
-    delta : float
-        0 at least, below 1.
+    None where none is known.
 
     Raises
     ------

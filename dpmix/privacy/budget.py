@@ -211,19 +211,7 @@ def zcdp(guarantee: Guarantee) -> Fraction | None:
 def epsilon_at(spent: Spent | Sequence[Guarantee], delta: float, accountant: str = "sums") -> Fraction | None:
     """Return the smallest epsilon found for which all releases together are (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    spent : Spent, or sequence of Guarantee
-        Of the same data set, in order.
-    delta : float
-        0 at least, below 1.
-    accountant : str
-        One of `ACCOUNTANTS`.
-
-    Returns
-    -------
-    Fraction or None
-        None where no epsilon is known at this delta.
+    None where no epsilon is known at this delta, 0 <= delta < 1.
     """
     if isinstance(spent, Spent):
         found = [epsilon_at(line, delta, accountant) for line in spent.lines()]
@@ -266,20 +254,10 @@ def remaining(
 ) -> dict[str, float]:
     """Return what one more release may cost, each on its own: the numbers of releases that `covers` accepts.
 
-    Parameters
-    ----------
-    budget : Budget
-    spent : Spent, or sequence of Guarantee
-        With parts, the release is one of the whole.
-    accountant : str
-        One of `ACCOUNTANTS`. Under ``pld`` epsilon is found to a 65,536th of the budget; delta and rho are
-        what sums accept, and more may be.
-
-    Returns
-    -------
-    dict
-        ``epsilon`` of a release under pure epsilon; ``rho`` of one that states rho alone, where the budget is
-        of rho or has a delta; ``delta`` of one that is (0, delta)-DP, where the budget is of epsilon.
+    These are ``epsilon`` of a release under pure epsilon; ``rho`` of one that states rho alone, where the
+    budget is of rho or has a delta; ``delta`` of one that is (0, delta)-DP, where the budget is of epsilon.
+    With parts, the release is one of the whole. Under the accountant ``pld`` epsilon is found to a 65,536th
+    of the budget; delta and rho are what sums accept, and more may be.
     """
     if isinstance(spent, Spent):
         each = [remaining(budget, line, accountant) for line in spent.lines()]

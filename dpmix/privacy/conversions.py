@@ -87,13 +87,8 @@ def laplace_rho(epsilon: float) -> float:
     """Return the zCDP of Laplace noise that is `epsilon`-DP: rho = eps - 1 + e^-eps, exactly.
 
     The supremum over alpha of D_alpha / alpha is its limit at alpha = 1, the Kullback-Leibler divergence.
-    (The proof is in docs/privacy.md: (alpha - 1) D_alpha is concave in (alpha - 1/2)^2.)
-    Relative error below 1e-15 for every epsilon.
-
-    Parameters
-    ----------
-    epsilon : float
-        Sensitivity over scale; positive.
+    (The proof is in docs/privacy.md: (alpha - 1) D_alpha is concave in (alpha - 1/2)^2.) Relative error below
+    1e-15 for every epsilon > 0.
     """
     positive("epsilon", epsilon)
     if epsilon > 0.5:
@@ -106,19 +101,9 @@ def laplace_rho(epsilon: float) -> float:
 
 
 def laplace_epsilon(rho: float) -> float:
-    """Return the epsilon at which Laplace noise is exactly `rho`-zCDP, the inverse of `laplace_rho`.
+    """Return the epsilon at which Laplace noise is exactly `rho`-zCDP, rounded such that it never exceeds it.
 
     At rho = 17.8 it is 18.8, where the general bound eps = sqrt(2 rho) gives 5.97.
-
-    Parameters
-    ----------
-    rho : float
-        Positive.
-
-    Returns
-    -------
-    float
-        Rounded towards more privacy: `laplace_rho` of it never exceeds `rho`.
     """
     positive("rho", rho)
     epsilon = max(math.sqrt(2 * rho), rho)
@@ -135,15 +120,10 @@ def laplace_epsilon(rho: float) -> float:
 def response_rho(epsilon: float) -> float:
     """Return the zCDP of randomized response, hence of any `epsilon`-DP mechanism: rho = eps tanh(eps/2).
 
-    The privacy loss is eps with probability p = e^eps/(1 + e^eps) and else -eps, its mean is rho, and
-    log E exp(t (loss - rho)) <= rho t^2 is the inequality of Kearns and Saul (1998). Every eps-DP mechanism
-    is a post-processing of randomized response for each pair of neighbours (Kairouz, Oh and Viswanath 2015).
-    The sum over k answers of eps/k each is k times this at eps/k.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
+    The privacy loss is eps with probability p = e^eps/(1 + e^eps) and else -eps, its mean is rho, and log E
+    exp(t (loss - rho)) <= rho t^2 is the inequality of Kearns and Saul (1998). Every eps-DP mechanism is a
+    post-processing of randomized response for each pair of neighbours (Kairouz, Oh and Viswanath 2015). The
+    sum over k answers of eps/k each is k times this at eps/k.
     """
     positive("epsilon", epsilon)
     return epsilon * math.tanh(0.5 * epsilon)
@@ -169,18 +149,11 @@ def rho_to_pure_bound(rho: float) -> float:
 
 
 def rho_to_epsilon(rho: float, delta: float) -> float:
-    """Return the epsilon of (eps, delta)-DP that any `rho`-zCDP mechanism has.
+    """Return the epsilon of (eps, delta)-DP, 0 < delta < 1, that any `rho`-zCDP mechanism has.
 
     The smaller of rho + 2 sqrt(rho log(1/delta)) and the bound of Canonne, Kamath and Steinke (2020),
     Proposition 12, minimised over its order alpha: every alpha gives a valid bound, so that the minimisation
     need not be exact.
-
-    Parameters
-    ----------
-    rho : float
-        Positive.
-    delta : float
-        Strictly between 0 and 1.
     """
     positive("rho", rho)
     probability("delta", delta)
@@ -211,14 +184,8 @@ def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def gaussian_log_delta(epsilon: float, mu: float) -> float:
     """Return the logarithm of the smallest delta at which Gaussian noise is (epsilon, delta)-DP.
 
-    Its absolute error is below 1e-12, in the far tail too, where delta itself underflows.
-
-    Parameters
-    ----------
-    epsilon : float
-        Not negative.
-    mu : float
-        Sensitivity over standard deviation, positive.
+    `mu` is sensitivity over standard deviation. The absolute error is below 1e-12, in the far tail too, where
+    delta itself underflows.
 
     Raises
     ------
@@ -249,15 +216,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon >= 0 at which Gaussian noise is (epsilon, delta)-DP, rounded up.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over standard deviation, positive.
-    delta : float
-        Strictly between 0 and 1.
-    """
+    """Return the smallest epsilon >= 0 at which Gaussian noise is (epsilon, delta)-DP, rounded up."""
     target = math.log(probability("delta", delta))
     if gaussian_log_delta(0.0, mu) <= target:
         return 0.0
@@ -268,15 +227,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu = sensitivity / standard deviation that is (epsilon, delta)-DP, rounded down.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Strictly between 0 and 1.
-    """
+    """Return the largest mu = sensitivity / standard deviation that is (epsilon, delta)-DP, rounded down."""
     positive("epsilon", epsilon)
     target = math.log(probability("delta", delta))
     low = high = 1.0
@@ -325,26 +276,11 @@ def _small_sums(sigma: float, moved: int) -> NDArray[np.float64]:
 
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float | None:
-    """Return the smallest delta at which the noise is (epsilon, delta)-DP, rounded up.
+    """Return the smallest delta at which noise of parameter sigma is (epsilon, delta)-DP, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-        Not negative.
-    sigma : float
-        Parameter of the noise.
-    moved : int
-        How many counts a replaced record moves by one.
-
-    Returns
-    -------
-    float or None
-        None where the sum would be too long: sigma sqrt(moved) above 7e4.
-
-    Notes
-    -----
-    From sigma = 3 on the probability of S = s is the density of N(0, moved sigma^2), up to a relative
-    2 moved exp(-pi^2 sigma^2) < 1e-36 (Poisson summation over the lattice of noise with a given sum).
+    None where the sum would be too long: sigma sqrt(moved) above 7e4. From sigma = 3 on the probability of S
+    = s is the density of N(0, moved sigma^2), up to a relative 2 moved exp(-pi^2 sigma^2) < 1e-36 (Poisson
+    summation over the lattice of noise with a given sum).
     """
     positive("sigma", sigma)
     spread = sigma * math.sqrt(moved)
@@ -367,17 +303,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float |
 
 
 def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
-    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's for long sums.
-
-    Parameters
-    ----------
-    sigma : float
-        Parameter of the noise.
-    moved : int
-        How many counts a replaced record moves by one.
-    delta : float
-        Strictly between 0 and 1.
-    """
+    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's for long sums."""
     probability("delta", delta)
     high = rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta)
     if discrete_gaussian_delta(high, sigma, moved) is None:
@@ -389,15 +315,6 @@ def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
 
 def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
     """Return a sigma at which the noise is (epsilon, delta)-DP, at the end of the range where that holds.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Strictly between 0 and 1.
-    moved : int
-        How many counts a replaced record moves by one.
 
     Raises
     ------

@@ -7,6 +7,7 @@ Random bytes come from a source: `os.urandom` for releases, a seeded generator's
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 
@@ -21,24 +22,20 @@ _BITS = 16  # of the first comparison: one in 2^16 trials needs more
 _CHUNK = 1 << 22
 
 
+def source_of(rng: np.random.Generator | None) -> Source:
+    """Return where random bytes come from: the operating system, or for simulations a seeded generator."""
+    return os.urandom if rng is None else rng.bytes
+
+
+def generator_from(source: Source) -> np.random.Generator:
+    """Return a generator for what follows from private or public values alone, seeded by a source."""
+    return np.random.default_rng(int.from_bytes(source(32), "little"))
+
+
 def binomial(probabilities: Sequence[Ratio], trials: int, source: Source) -> NDArray[np.int64]:
-    """Draw the number of successes in independent trials, one number per probability.
+    """Draw the number of successes in independent trials, exactly, for each probability from 0 to 1.
 
     A trial compares the binary digits of a uniform number, drawn as needed, with those of the probability.
-
-    Parameters
-    ----------
-    probabilities : sequence of (numerator, denominator)
-        Each between 0 and 1.
-    trials : int
-        Of each; positive.
-    source : callable
-        Gives this many random bytes.
-
-    Returns
-    -------
-    ndarray of int64, shape (len(probabilities),)
-        Binomial(trials, numerator/denominator), exactly.
     """
     heads = np.array([(top << _BITS) // bottom for top, bottom in probabilities], dtype=np.uint32)
     found = np.empty(len(probabilities), dtype=np.int64)
@@ -76,17 +73,7 @@ def _below(top: int, bottom: int, source: Source) -> bool:
 
 
 def integers(bound: int, count: int, source: Source) -> NDArray[np.int64]:
-    """Draw independent integers 0, .., bound - 1, each equally likely, by rejection.
-
-    Parameters
-    ----------
-    bound : int
-        From 1 to 2^62.
-    count : int
-        Number of draws.
-    source : callable
-        Gives this many random bytes.
-    """
+    """Draw independent integers 0, .., bound - 1 <= 2^62 - 1, each equally likely, by rejection."""
     mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
     found = np.empty(count, dtype=np.int64)
     done = 0
@@ -99,15 +86,7 @@ def integers(bound: int, count: int, source: Source) -> NDArray[np.int64]:
 
 
 def below(bound: int, source: Source) -> int:
-    """Draw one integer 0, .., bound - 1 of any size, each equally likely, by rejection.
-
-    Parameters
-    ----------
-    bound : int
-        At least 1.
-    source : callable
-        Gives this many random bytes.
-    """
+    """Draw one integer 0, .., bound - 1 of any size, each equally likely, by rejection."""
     bits = (bound - 1).bit_length()
     size = (bits + 7) // 8
     while True:

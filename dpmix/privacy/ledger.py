@@ -327,13 +327,7 @@ class Book:
         self._add({"type": "budget", "dataset": dataset, "time": time, "budget": budget_dict(budget)})
 
     def counted(self, dataset: str, accountant: str | None) -> Account:
-        """Return the account of a data set, added up as asked for.
-
-        Parameters
-        ----------
-        dataset : str
-        accountant : str or None
-            One of `ACCOUNTANTS`; None for what the ledger has.
+        """Return the account of a data set, added up by one of `ACCOUNTANTS`, or as the ledger has it.
 
         Raises
         ------
@@ -364,23 +358,8 @@ class Book:
     ) -> int:
         """Add a release that is about to be drawn, and return the number of its entry.
 
-        Parameters
-        ----------
-        dataset : str
-            Name of the data.
-        mechanism : mapping
-            What is said of it.
-        more : Guarantee
-            Of the release.
-        time, version : str
-        whole : str, optional
-            Name of the table that the data are a public part of.
-        marks : Marks, optional
-            By which the table is known again.
-        anew : bool
-            Whether another table may be entered under a known name.
-        accountant : str, optional
-            As in `counted`.
+        `mechanism` is what is said of it, `whole` the table that the data are a public part of, and `marks`
+        are those by which the table is known again; `anew` lets another table be entered under a known name.
 
         Raises
         ------

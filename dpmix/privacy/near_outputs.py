@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import heapq
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -23,7 +24,7 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, integers, log1p, round_up
 
-__all__ = ["LARGEST_EPSILON", "NearOutputs", "ratio_below"]
+__all__ = ["LARGEST_EPSILON", "NearOutputs", "draw_columns", "ratio_below"]
 
 LARGEST_EPSILON = 500.0
 """Of one response: beyond it sums of weights leave the doubles that readers compute with."""
@@ -45,17 +46,10 @@ def ratio_below(epsilon: Fraction, key: str = "mechanism.epsilon") -> Fraction:
     most before zeros. e^eps is bounded from below: decimals of enough digits are rounded correctly, and more
     than they are off is taken away, with a share of 2^-40 of eps, so that log r rounded up is still below.
 
-    Parameters
-    ----------
-    epsilon : Fraction
-        Of one response.
-    key : str
-        The key at fault, for messages.
-
     Raises
     ------
     PrivacyError
-        Where epsilon is so small that the ratio is 1, or too large.
+        Where epsilon is so small that the ratio is 1, or too large, naming `key`.
     """
     if not epsilon >= Fraction(SMALLEST_EPSILON):
         raise PrivacyError(
@@ -126,16 +120,9 @@ class NearOutputs:
         return Guarantee(loss, 0.0, math.nextafter(columns * rho, math.inf))
 
     def draw(self, inputs: Ints, source: Source) -> Ints:
-        """Draw an output for each input.
+        """Draw an output for each input (n,) from 0 to `far`.
 
         The near outputs of input i are i, .., i + near - 1, of near + far in all.
-
-        Parameters
-        ----------
-        inputs : ndarray of int64, shape (n,)
-            From 0 to `far`.
-        source : callable
-            Gives this many random bytes.
         """
         if inputs.size and not (int(inputs.min()) >= 0 and int(inputs.max()) <= self.far):
             raise PrivacyError("a response is to a whole number in its range only")
@@ -153,22 +140,30 @@ class NearOutputs:
         return found
 
 
+def draw_columns(
+    responses: Sequence[NearOutputs],
+    inputs: Ints,
+    source: Source,
+    progress: Callable[[int], None] | None = None,
+) -> NDArray[np.float64]:
+    """Return independent responses to inputs (n, d), column by column; `progress` counts them."""
+    released = np.empty(inputs.shape)
+    for column, response in enumerate(responses):
+        released[:, column] = response.draw(np.ascontiguousarray(inputs[:, column]), source)
+        if progress is not None:
+            progress(len(inputs) * (column + 1))
+    return released
+
+
 @functools.lru_cache(maxsize=1024)
 def _zcdp(loss: float, share: float) -> float:
     """Return the smallest rho, rounded up: the largest D_alpha/alpha over alpha > 1.
 
-    With L = log r and s the weight of the outputs that are near for one input alone, in units of v,
-    exp((alpha - 1) D_alpha) = 1 + s (r^(alpha - 1) - 1) (r - r^(1 - alpha)). Its log g is convex and 0 at
-    order 1, so that on an interval it stays below its chord: orders are halved until no interval can hold
-    more than the best order found, to a relative 1e-10. Where most of the weight moves that is order 1, the
-    Kullback-Leibler divergence; where little does, an order in between.
-
-    Parameters
-    ----------
-    loss : float
-        L.
-    share : float
-        s.
+    With L = `loss` = log r and s = `share` the weight of the outputs that are near for one input alone, in
+    units of v, exp((alpha - 1) D_alpha) = 1 + s (r^(alpha - 1) - 1) (r - r^(1 - alpha)). Its log g is convex
+    and 0 at order 1, so that on an interval it stays below its chord: orders are halved until no interval can
+    hold more than the best order found, to a relative 1e-10. Where most of the weight moves that is order 1,
+    the Kullback-Leibler divergence; where little does, an order in between.
     """
 
     def divergence(order: float) -> float:

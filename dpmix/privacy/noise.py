@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics import discrete_gaussian
-from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
 
 if TYPE_CHECKING:
     from dpmix.privacy.exact import Source
@@ -43,7 +42,10 @@ __all__ = [
     "GeometricNoise",
     "WholeNoise",
     "calibrated",
+    "noise_of",
+    "noisy",
     "random_order",
+    "released_order",
 ]
 
 Kind = Literal["laplace", "gaussian"]
@@ -111,16 +113,22 @@ class AdditiveNoise:
         return math.frexp(min(self.scale, self.sensitivity))[1] - 1 - BITS
 
     @property
+    def grid(self) -> float:
+        """Distance of the numbers that noise and values live on."""
+        return 2.0**self.granularity
+
+    @property
     def _measurement(self) -> Any:
         return _measurement(self.kind, self.scale, self.granularity, self.block)
 
-    def event(self) -> LaplaceEvent | GaussianEvent:
-        """Return what replacing one record costs, by the privacy map of the object that adds the noise.
+    @property
+    def loss(self) -> float:
+        """What replacing one record costs, by the privacy map of the object that adds the noise.
 
-        The map is for a whole block, in which the record is.
+        An epsilon of Laplace noise, a rho of Gaussian noise. The map is for a whole block, in which the
+        record is.
         """
-        loss = _loss(self.kind, self.scale, self.granularity, self.block, self.sensitivity)
-        return LaplaceEvent(loss) if self.kind == "laplace" else GaussianEvent(loss)
+        return _loss(self.kind, self.scale, self.granularity, self.block, self.sensitivity)
 
     def add(
         self, values: NDArray[np.float64], progress: Callable[[int], None] | None = None
@@ -188,19 +196,10 @@ def calibrated(
     block: int = BLOCK,
     spread: float | None = None,
 ) -> AdditiveNoise:
-    """Return noise whose privacy map does not exceed `loss`.
+    """Return noise whose privacy map does not exceed `loss`: an epsilon of Laplace, a rho of Gaussian noise.
 
-    Parameters
-    ----------
-    kind : {"laplace", "gaussian"}
-        Distribution of the noise.
-    scale : float
-        The scale that would do in exact arithmetic. Granularity costs a little more, so that the scale used
-        is larger by a relative 1e-12 or so.
-    sensitivity, block, spread
-        As in `AdditiveNoise`.
-    loss : float
-        Epsilon for Laplace, rho for Gaussian noise.
+    `scale` is the one that would do in exact arithmetic. Granularity costs a little more, so that the scale
+    used is larger by a relative 1e-12 or so; all else is as in `AdditiveNoise`.
 
     Raises
     ------
@@ -209,8 +208,7 @@ def calibrated(
     """
     for attempt in range(60):
         noise = AdditiveNoise(kind, scale * (1 + (2.0**attempt - 1) * 2.0**-52), sensitivity, block, spread)
-        event = noise.event()
-        if (event.epsilon if isinstance(event, LaplaceEvent) else event.rho) <= loss:
+        if noise.loss <= loss:
             return noise
     name = "epsilon" if kind == "laplace" else "rho"
     raise PrivacyError(f"no {kind} noise meets {name} = {loss:g} for a sensitivity of {sensitivity:g}")
@@ -248,6 +246,7 @@ class WholeNoise(abc.ABC):
     sensitivity: float
     size: int
     name: ClassVar[str]
+    grid: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -263,8 +262,8 @@ class WholeNoise(abc.ABC):
             )
 
     @property
-    @abc.abstractmethod
-    def _measurement(self) -> Any: ...
+    def _measurement(self) -> Any:
+        return _measurement_of_whole(self.name, self.scale, self.size)
 
     @functools.cached_property
     def loss(self) -> float:
@@ -299,15 +298,6 @@ class GeometricNoise(WholeNoise):
 
     name = "geometric"
 
-    @property
-    def _measurement(self) -> Any:
-        return _geometric_measurement(self.scale, self.size)
-
-    @property
-    def epsilon(self) -> float:
-        """The loss."""
-        return self.loss
-
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator; see `WholeNoise`."""
         success = -math.expm1(-1 / self.scale)
@@ -324,51 +314,67 @@ class DiscreteGaussianNoise(WholeNoise):
 
     name = "discrete Gaussian"
 
-    @property
-    def _measurement(self) -> Any:
-        return _discrete_gaussian_measurement(self.scale, self.size)
-
-    @property
-    def rho(self) -> float:
-        """The loss."""
-        return self.loss
-
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator; see `WholeNoise`."""
         return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
 
 
 @functools.lru_cache(maxsize=64)
-def _geometric_measurement(scale: float, size: int) -> Any:
+def _measurement_of_whole(name: str, scale: float, size: int) -> Any:
     """Return the noise library's object, which takes a millisecond to make."""
     domains, measurements, metrics = _library()
     domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
-    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
-
-
-@functools.lru_cache(maxsize=64)
-def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
-    domains, measurements, metrics = _library()
-    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    if name == "geometric":
+        return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
     return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale)
 
 
-# Order
+# Values with noise, and rows in the order of their release
+
+
+def noise_of(
+    name: str, scale: float, sensitivity: float, size: int, spread: float
+) -> AdditiveNoise | WholeNoise:
+    """Return noise on `size` numbers together, no further apart than `spread`; of a kind by its name."""
+    if name == "geometric":
+        return GeometricNoise(scale, int(sensitivity), size)
+    if name == "discrete_gaussian":
+        return DiscreteGaussianNoise(scale, sensitivity, size)
+    return AdditiveNoise("gaussian" if name == "gaussian" else "laplace", scale, sensitivity, size, spread)
+
+
+def noisy(
+    noise: AdditiveNoise | WholeNoise,
+    values: NDArray[Any],
+    rng: np.random.Generator | None,
+    progress: Callable[[int], None] | None = None,
+) -> NDArray[np.float64]:
+    """Return values (n,) with noise of their own: the operating system's, or for simulations `rng`'s."""
+    kind = np.int64 if isinstance(noise, WholeNoise) else np.float64
+    given: NDArray[Any] = values.astype(kind, copy=False)
+    if rng is not None:
+        return noise.simulate(given, rng)
+    return noise.add(given) if isinstance(noise, WholeNoise) else noise.add(given, progress)
+
+
+def released_order(
+    order: str, n: int, rng: np.random.Generator | None
+) -> tuple[str, NDArray[np.int64] | slice]:
+    """Return what a release of records says of their order, and which of n rows stand where in it.
+
+    Simulated records stay as they are, in an order that says nothing.
+    """
+    if rng is not None:
+        return "public", slice(None)
+    return order, random_order(n) if order == "shuffled" else slice(None)
 
 
 def random_order(n: int, source: Source = os.urandom) -> NDArray[np.int64]:
     """Return a uniformly random permutation of 0 .. n - 1.
 
-    It sorts independent keys of 64 random bits, drawn anew until all differ: of distinct keys every order
-    is equally likely. At n = 10^8 two are equal with a probability of 3e-4. Keys and permutation take 16 n
+    It sorts independent keys of 64 random bits, drawn anew until all differ: of distinct keys every order is
+    equally likely. At n = 10^8 two are equal with a probability of 3e-4. Keys and permutation take 16 n
     bytes.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    source : callable
-        Returns as many random bytes as it is asked for.
     """
     keys = np.empty(n, dtype=np.uint64)
     while True:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
 from dpmix.numerics.in_words import neighbours_in_words
+from dpmix.release.column_units import stated_unit
 from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
 
 if TYPE_CHECKING:
@@ -39,25 +40,13 @@ def _blank(what: str) -> str:
 
 
 def card_of(release: Release, name: str) -> dict[str, Any]:
-    """Return the card of a release, as a tree for YAML.
-
-    Parameters
-    ----------
-    release : Release
-        Private.
-    name : str
-        Of its file.
-    """
+    """Return the card of a private release, whose file has this name, as a tree for YAML."""
     answers = _answers(release)
     return {
         "release": {
             "file": name,
             "columns": [column["name"] for column in public_columns(release)],
-            **(
-                {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
-                if release.unit
-                else {}
-            ),
+            **stated_unit(release.unit),
             "records": release.n,
             "created_at": release.created_at,
             "simulated": release.simulated,
@@ -426,19 +415,7 @@ _CONTEXT: dict[str, Any] = {
 
 
 def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[str, Any]:
-    """Return Croissant JSON-LD of a release.
-
-    Parameters
-    ----------
-    release : Release
-        Private.
-    name : str
-        Of its file.
-    sha256 : str
-        Of the file, in hexadecimal.
-    size : int
-        Of the file, bytes.
-    """
+    """Return Croissant JSON-LD of a private release, of whose file these are name, digest and bytes."""
     table = name.lower().endswith((".csv", ".csv.gz"))
     guarantee = release.guarantee_in_words()
     found: dict[str, Any] = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 __all__ = [
     "Categories",
     "Unit",
     "labelled",
+    "stated_unit",
     "taken",
     "unit_from_text",
     "unit_of",
@@ -49,6 +50,11 @@ def units_in_words(unit: Unit) -> str:
 def unit_text(unit: Unit) -> str:
     """Return the unit as an attribute holds it: its text, or a JSON object; empty for none."""
     return (unit or "") if unit is None or isinstance(unit, str) else json.dumps(dict(unit))
+
+
+def stated_unit(unit: Unit) -> dict[str, Any]:
+    """Return the unit for JSON, under its key; nothing where none is stated."""
+    return {"unit": unit if isinstance(unit, str) else dict(unit)} if unit else {}
 
 
 def unit_from_text(text: str) -> Unit:

@@ -132,17 +132,10 @@ def lattice_of(bounds: tuple[float, float], digits: int) -> Grid | None:
 
 
 def starts_of_runs(points: int, runs: int) -> Ints:
-    """Return where runs of neighbouring points begin that are as equal as whole numbers can be.
+    """Return where runs of neighbouring points begin that are as equal as whole numbers can be; (runs + 1,).
 
-    Parameters
-    ----------
-    points, runs : int
-        At least as many points as runs: none is empty.
-
-    Returns
-    -------
-    ndarray of int64, shape (runs + 1,)
-        Run i holds the points from entry i to before entry i + 1.
+    Run i holds the points from entry i to before entry i + 1; with at least as many points as runs none is
+    empty.
     """
     return np.array([number * points // runs for number in range(runs + 1)], dtype=np.int64)
 
@@ -260,14 +253,8 @@ class Cells:
     ) -> Cells:
         """Return the cells that a spec's `synthesis.bins` and `synthesis.snap` give.
 
-        Parameters
-        ----------
-        columns : sequence of Column
-        bins : int, sequence of int, or None
-            Of the numeric columns without a grid: of all, or one each. One number for all is at most one bin
-            for each value of a column with so many digits, which has its values for a grid then.
-        grids : sequence of Grid or None
-            Of each column; empty without grids.
+        Bins are of the numeric columns without a grid: of all, or one each. One number for all is at most one
+        bin for each value of a column with so many digits, which has its values for a grid then.
 
         Raises
         ------

@@ -78,17 +78,9 @@ def rules_of(
 ) -> tuple[Rule, ...]:
     """Return the rules that a spec states of these columns.
 
-    Parameters
-    ----------
-    ranges : sequence of RangeSpec
-        Checked.
-    columns : sequence of Column
-        What is public of the columns.
-    grids : sequence of Grid or None
-        Points that the numbers of each column are at, where there are such beside those of its digits.
-    numbers : bool
-        Whether a column without bounds and categories is of numbers, as those of a posterior are, and not of
-        free labels.
+    Grids are of the points that the numbers of a column are at, where there are such beside those of its
+    digits; `numbers` says whether a column without bounds and categories is of numbers, as those of a
+    posterior are, and not of free labels.
 
     Raises
     ------
@@ -317,14 +309,7 @@ class Possible:
                 )
 
     def draw_within(self, chosen: Ints, rng: np.random.Generator) -> Floats:
-        """Draw a possible record of each given cell, uniformly. Shape (m, d).
-
-        Parameters
-        ----------
-        chosen : ndarray of int64, shape (m,)
-            Cells, each with a possible part.
-        rng : Generator
-        """
+        """Draw a possible record of each given cell (m,), uniformly; shape (m, d)."""
         if self._flags.all():
             return self.cells.draw_within(chosen, rng)
         owner, weight, numbers = self._pieces

@@ -1,7 +1,14 @@
-"""The release file: `/release` with its values, and the account of how they were made; nothing else."""
+"""Files of releases.
+
+The release file has `/release` with its values, and the account of how they were made; nothing else.
+Synthetic records are written to one, too, or to a CSV file with that account beside it.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 import math
 import sys
@@ -11,23 +18,39 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.errors import DataError
+from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
-from dpmix.release.cells import Counts
-from dpmix.release.column_units import unit_from_text, unit_text
+from dpmix.release.column_units import stated_unit, unit_from_text, unit_text
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import counts_problem, grid_of
+from dpmix.release.tallies import Counts, counts_problem, grid_of
+from dpmix.spec.days import day_text
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5
+from dpmix.store.atomic import check_output, fill, replacing
 from dpmix.store.tree import Node, Variable, write_tree
+
+__all__ = [
+    "account",
+    "beside",
+    "check_synthetic_output",
+    "is_release",
+    "is_tally",
+    "read_account",
+    "read_release",
+    "write_release",
+    "write_synthetic",
+]
 
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")
 _OPTIONAL = ("order", "proved", "ledger")
 _WORDS = {"order": ("shuffled", "public"), "ledger": ("entered", "bypassed")}
+SUFFIXES = (".csv", ".csv.gz", ".h5")
+
+# The release file
 
 
 def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:
@@ -35,15 +58,6 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
 
     The attributes are on the group `/release`, and on the root for readers that look there; a number that
     does not apply is NaN.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    release : Release
-        What to write.
-    force : bool
-        Whether to overwrite.
 
     Raises
     ------
@@ -85,14 +99,7 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
 
 
 def read_release(path: str | Path, *, tallies: bool = False) -> Release:
-    """Read and check a release file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    tallies : bool
-        Whether a tally will do, which has counts in place of values.
+    """Read and check a release file; where `tallies` will do, one that has counts in place of values.
 
     Raises
     ------
@@ -185,14 +192,19 @@ def is_tally(path: str | Path) -> bool:
         When it is no HDF5 file that can be read.
     """
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
     return "counts" in names and "values" not in names
+
+
+def _contents(root: h5.Group) -> tuple[str, ...]:
+    """Return the names of what a release holds; none where the file has no release."""
+    return root.group("release").names()[0] if "release" in root.names()[1] else ()
 
 
 def _node(path: str | Path, *, tallies: bool) -> Node:
     """Read what makes up the release, and nothing else of the file: no coordinates."""
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
         if "values" not in names and "counts" not in names:
             raise DataError(f"{path} is not a release file: it has no /release/values")
         group = root.group("release")
@@ -230,7 +242,7 @@ def read_account(path: str | Path) -> tuple[Release, int]:
         As `read_release`; for a release of the whole sample.
     """
     with h5.reading(path) as root:
-        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        names = _contents(root)
         if "values" not in names:
             raise DataError(f"{path} is not a release file: it has no /release/values")
         group = root.group("release")
@@ -386,3 +398,108 @@ def _tally(path: str | Path, node: Node, law: Law) -> Counts:
     if problem is not None:
         raise DataError(f"{path} is not a valid tally: {problem}")
     return Counts(counts.astype(np.int64), np.ascontiguousarray(edges[1:-1], dtype=np.float64), width or 0.0)
+
+
+# Files of synthetic records
+
+
+def beside(path: str | Path) -> Path:
+    """Return the file with the guarantee of a CSV file of synthetic records, ``<path>.json``."""
+    return Path(f"{path}.json")
+
+
+def check_synthetic_output(path: str | Path, *, force: bool = False) -> Path:
+    """Say before any work whether synthetic records may be written; return the resolved path.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is none of csv, csv.gz and h5, or a file exists and `force` is not given.
+    DataError
+        When its directory does not exist.
+    """
+    name = str(path).lower()
+    if not name.endswith(SUFFIXES):
+        raise UsageError(f"{path}: synthetic records are written as {', '.join(SUFFIXES)}; choose one")
+    if not name.endswith(".h5"):
+        check_output(beside(path), force=force)
+    return check_output(path, force=force)
+
+
+def write_synthetic(path: str | Path, release: Release, *, force: bool = False) -> None:
+    """Write synthetic records with their guarantee, which is there before the records are.
+
+    A csv or csv.gz file has the guarantee in `beside`, an h5 file holds both. Records that are overwritten go
+    before their guarantee does: none ever stand beside another one's.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `check_synthetic_output`, and when a file cannot be written.
+    """
+    check_synthetic_output(path, force=force)
+    if str(path).lower().endswith(".h5"):
+        write_release(path, release, force=force)
+        return
+    text = _table(release).encode("utf-8")
+    if str(path).lower().endswith(".gz"):
+        text = gzip.compress(text, mtime=0)
+    said = (json.dumps(account(release), indent=2) + "\n").encode("utf-8")
+    with replacing(path, force=force) as records:
+        fill(records, text, path)
+        with replacing(beside(path), force=force) as aside:
+            fill(aside, said, beside(path))
+            if force:
+                Path(path).resolve().unlink(missing_ok=True)
+
+
+def account(release: Release) -> dict[str, Any]:
+    """Return what is stated of a release beside its values, for strict JSON."""
+    infinite = release.epsilon is not None and release.epsilon == float("inf")
+    words, why = release.guarantee_in_words(), getattr(release.mechanism, "post_processing", None)
+    return {
+        "guarantee": words if why is None else f"{words}; {why}",
+        **({"cautions": list(release.cautions)} if release.cautions else {}),
+        "epsilon": None if infinite else release.epsilon,
+        "delta": release.delta,
+        "rho": release.rho,
+        "adjacency": release.adjacency,
+        "proved": release.proved,
+        "trust": release.trust,
+        "n": release.n,
+        "private": release.private,
+        "simulated": release.simulated,
+        **({} if release.ledger is None else {"ledger": release.ledger}),
+        **stated_unit(release.unit),
+        "mechanism": release.mechanism.stated(),
+        "created_at": release.created_at,
+        "dpmix_version": release.dpmix_version,
+    }
+
+
+def _table(release: Release) -> str:
+    """Return the records as CSV: labels as text, days as dates, numbers with their digits or in short."""
+    labels = release.labels or (None,) * len(release.columns)
+    columns = []
+    stated = getattr(release.mechanism, "columns", ())
+    dates = {column.name for column in stated if column.date}
+    digits = {column.name: column.digits for column in stated if column.digits}
+    for i, names in enumerate(labels):
+        part = release.values[:, i]
+        if names is None and release.columns[i] in dates:
+            columns.append([day_text(day) for day in part.tolist()])
+        elif names is None and release.columns[i] in digits:
+            columns.append([f"{number:.{digits[release.columns[i]]}f}" for number in part.tolist()])
+        elif names is None:
+            columns.append([_short(number) for number in part.tolist()])
+        else:
+            columns.append([names[code] for code in part.astype(int).tolist()])
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(release.columns)
+    writer.writerows(zip(*columns, strict=True))
+    return stream.getvalue()
+
+
+def _short(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

@@ -7,9 +7,8 @@ either side.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
-    from dpmix.release.cells import Counts
     from dpmix.release.column_units import Unit
+    from dpmix.release.tallies import Counts
 
 # What was released, as a table with the names that people know: labels, dates, bins, levels
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 16
 """Records that are written at a time."""
 Floats = NDArray[np.float64]
+Dates = np.dtype[Any]
 
 
 def row_noun(release: Release) -> str:
@@ -70,13 +70,11 @@ def first_rows(release: Release, count: int) -> Frame:
     return next(table_of(release).pieces()).first(count)
 
 
-def _column(
-    values: Floats, names: tuple[str, ...] | None, date: Callable[[Floats], Any] | None, whole: bool
-) -> Any:
+def _column(values: Floats, names: tuple[str, ...] | None, dates: Dates | None, whole: bool) -> Any:
     if names is not None:
         return [names[int(code)] for code in values.tolist()]
-    if date is not None:
-        return date(values)
+    if dates is not None:
+        return dates_of(values).astype(dates) if dates.kind == "M" else values
     return values.astype(np.int64) if whole and np.abs(values).max(initial=0.0) < 2.0**53 else values
 
 
@@ -89,24 +87,13 @@ def _labels(release: Release) -> tuple[tuple[str, ...] | None, ...]:
     return (None,) * len(release.columns)
 
 
-def _dates(release: Release) -> tuple[Callable[[Floats], Any] | None, ...]:
-    """Return for each column of dates how its days are written: all alike, whichever piece they stand in."""
-    law, found = release.mechanism, list[Callable[[Floats], Any] | None]()
-    for i, name in enumerate(release.columns):
-        if not (name in release.dates and law.on_data_scale) and name not in law.dated:
-            found.append(None)
-            continue
-        kind = dates_of(release.values[:, i]).dtype
-        found.append(_as_days if kind.kind != "M" else partial(_as_dates, kind))
-    return tuple(found)
-
-
-def _as_dates(kind: Any, days: Floats) -> Any:
-    return dates_of(days).astype(kind)
-
-
-def _as_days(days: Floats) -> Floats:
-    return days
+def _dates(release: Release) -> list[Dates | None]:
+    """Return what the days of each column of dates are written as: all alike, in whichever piece."""
+    law = release.mechanism
+    return [
+        dates_of(days).dtype if (name in release.dates and law.on_data_scale) or name in law.dated else None
+        for name, days in zip(release.columns, release.values.T, strict=True)
+    ]
 
 
 def _counts_of(release: Release) -> Frame | None:

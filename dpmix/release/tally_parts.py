@@ -2,21 +2,17 @@
 
 A piece is what one process counts at a time: rows of an HDF5 dataset, row groups of a Parquet file, or a CSV
 file as a whole. It is read in batches, so that memory does not grow with it. pyarrow reads CSV and Parquet.
-
-Counting the pieces of a release: one after the other, by processes, or on a Dask cluster.
-
 Counts are whole numbers, so that their sum depends neither on the order of pieces nor on who counted them. A
 piece that was lost with its process is counted again.
 
-The SQL query that tallies a release where it lies, and its result as a CSV table of cells.
-
-It compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell above it; no
-arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism, have the cell
--1, so that none is left out in silence.
+The SQL query compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell
+above it; no arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism,
+have the cell -1, so that none is left out in silence. Its result is read as a CSV table of cells.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import importlib
@@ -34,7 +30,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, DpmixError, UsageError
-from dpmix.release.cells import count_outputs, tally
+from dpmix.release.tallies import count_outputs, tally
 from dpmix.spec.table_source import Dialect
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason
@@ -174,10 +170,7 @@ def pieces_of(part: TallyPart) -> list[Piece]:
 def count_piece(piece: Piece, grid: TallyGrid) -> tuple[NDArray[np.int64], str]:
     """Count one piece, wherever this process runs.
 
-    Returns
-    -------
-    int64 array (cells,), str
-        Counts, all zero where there are no rows; and the version of dpmix that counted.
+    The counts (cells,) are zero where there are no rows; beside them is the version of dpmix that counted.
 
     Raises
     ------
@@ -313,27 +306,21 @@ def _arrow(module: str) -> Any:
         raise UsageError("CSV and Parquet parts are read by pyarrow, which is not installed") from None
 
 
-class _reading:  # noqa: N801 - a context
+@contextlib.contextmanager
+def _reading(path: Path, *, dates: bool = False) -> Iterator[None]:
     """Turn the errors of pyarrow and of the file system into a sentence that names the file."""
-
-    def __init__(self, path: Path, *, dates: bool = False) -> None:
-        self._path, self._dates = path, dates
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, DataError | UsageError) or not isinstance(error, Exception):
-            return
+    try:
+        yield
+    except (DataError, UsageError, MemoryError):
+        raise
+    except Exception as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"cannot read {self._path}: {error.strerror}") from error
-        if isinstance(error, MemoryError):
-            return
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
         if "conversion error" in str(error):
-            what = "date such as 2024-02-29, as its public bounds are" if self._dates else "number"
-            raise DataError(f"{self._path}: a value is no {what}") from error
+            what = "date such as 2024-02-29, as its public bounds are" if dates else "number"
+            raise DataError(f"{path}: a value is no {what}") from error
         raise DataError(
-            f"{self._path} cannot be read as its name says: it is damaged, or another format"
+            f"{path} cannot be read as its name says: it is damaged, or another format"
         ) from error
 
 
@@ -350,14 +337,8 @@ def count(
 ) -> Iterator[Found]:
     """Yield place and counts (cells,) of each piece, in no particular order.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-    grid : Grid
-    jobs : int
-        Processes of this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers see the files under the same names.
+    They are counted here, by `jobs` processes, or by the workers of the Dask `scheduler` at an address, which
+    see the files under the same names.
 
     Raises
     ------

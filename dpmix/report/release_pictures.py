@@ -14,7 +14,7 @@ from dpmix.summary.dated import NONE, Dated
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.release.cells import Counts
+    from dpmix.release.tallies import Counts
     from dpmix.summary.check.check_result import Check, Curve
     from dpmix.summary.summary_result import Summary
 

@@ -16,8 +16,7 @@ import yaml
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import LawError, law_of
 from dpmix.numerics.in_words import neighbours_in_words
-from dpmix.release.cells import Counts
-from dpmix.release.tallies import counts_problem, grid_of
+from dpmix.release.tallies import Counts, counts_problem, grid_of
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, layout_of, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 

@@ -25,7 +25,7 @@ from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_comp
 from dpmix.store.h5 import Attribute, reading
 
 if TYPE_CHECKING:
-    from dpmix.release.cells import Counts
+    from dpmix.release.tallies import Counts
 
 __all__ = [
     "Block",

@@ -36,7 +36,7 @@ from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.numerics.equal_cells import spread
-from dpmix.release.cells import Counts, tally
+from dpmix.release.tallies import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed

@@ -32,7 +32,7 @@ from dpmix.summary.variance import VarianceShares
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.release.cells import Counts
+    from dpmix.release.tallies import Counts
     from dpmix.summary.clustering import Clustering
     from dpmix.summary.density import Density, Joint
     from dpmix.summary.diagnostics import Scalar

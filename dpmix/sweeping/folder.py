@@ -22,7 +22,7 @@ from typing import Any, Final
 from dpmix._version import __version__
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.models.custom.section import CustomModel
-from dpmix.release.synthetic_files import beside
+from dpmix.release.release_file import beside
 from dpmix.run.chains_reader import first_difference
 from dpmix.run.workspace import workspace_of
 from dpmix.spec import RunSpec

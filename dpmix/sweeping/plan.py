@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DpmixError, SpecError
 from dpmix.models.custom.section import CustomModel
-from dpmix.release.synthetic_files import beside
+from dpmix.release.release_file import beside
 from dpmix.spec.fields import shown
 from dpmix.spec.load import read_contents, replaced
 from dpmix.spec.run_spec import check_spec

@@ -21,6 +21,7 @@ from dpmix.numerics.in_words import figure, guarantee_in_words
 from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
+from dpmix.spec.capabilities import counted
 from dpmix.spec.days import Day, day_text
 from dpmix.synthesis.utility import DIRECTIONS, Figures, PairOfColumns
 
@@ -243,7 +244,7 @@ class Comparison(Result):
             "refused": [dict(vars(refusal)) for refusal in self.refused],
             "notes": list(self.notes),
         }
-        sets = f"{self.runs} independent synthetic data set{'s' * (self.runs > 1)}"
+        sets = counted(self.runs, "independent synthetic data set")
         how = "of which means are shown (+- standard deviation)"
         said = [Words(f"Note: {note}", "") for note in self.notes]
         refused = ["Not compared:", *(f"- {refusal.name}: {refusal.reason}" for refusal in self.refused)]
@@ -260,7 +261,7 @@ class Comparison(Result):
                 for place, column in enumerate(self.columns)
             ),
             *self._together(),
-            *_joint_sections(self),
+            *([_of_pairs(self), *_of_predictions(self)] if self.pairs else []),
             ResultSection("said", title="Notes", text=[said] if said else []),
             ResultSection("left out", text=[refused] if self.refused else []),
             ResultSection("legend", text=[[Words(self._legend(), "")]]),
@@ -498,13 +499,6 @@ def _finite(number: float | None) -> float | None:
 
 
 # Several columns at a time: pairs, propensity scores, predictions
-
-
-def _joint_sections(found: Comparison) -> list[ResultSection]:
-    """Return a section of pairs and one of predictions; none of one column."""
-    if not found.pairs:
-        return []
-    return [_of_pairs(found), *_of_predictions(found)]
 
 
 def _name(found: Comparison, place: int) -> str:

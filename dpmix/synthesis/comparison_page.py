@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from dpmix.release.column_units import labelled
 from dpmix.results.as_html import sections
+from dpmix.spec.capabilities import counted
 from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, on_dates, page
 from dpmix.synthesis.comparison import Comparison, Spread, most_frequent
 from dpmix.synthesis.utility import DIRECTIONS
@@ -149,7 +150,7 @@ def _head(comparison: Comparison) -> str:
             for refusal in comparison.refused
         )
         refused = f'<div class="box" role="note"><strong>Not compared</strong><ul>{items}</ul></div>'
-    runs = f"{comparison.runs} independent synthetic data set{'s' * (comparison.runs > 1)}"
+    runs = counted(comparison.runs, "independent synthetic data set")
     return (
         "<h1>Synthetic data beside the confidential records</h1>\n"
         f"{box}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,38 +12,16 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells
+    from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells, Seeded
     from dpmix.privacy.accounting import Guarantee
-    from dpmix.privacy.exact import Source
     from dpmix.release.possible import Possible
     from dpmix.synthesis.records import Column, Records
 
 Floats = NDArray[np.float64]
 Labels = tuple[tuple[str, ...] | None, ...]
-
-
-@dataclass(frozen=True)
-class Randomness:
-    """Where a release draws from: the operating system, or for simulations a seeded generator.
-
-    Parameters
-    ----------
-    seeded : Generator or None
-        None for real releases.
-    """
-
-    seeded: np.random.Generator | None = None
-
-    @property
-    def source(self) -> Source:
-        """Random bytes for what the guarantee rests on."""
-        return os.urandom if self.seeded is None else self.seeded.bytes
-
-    def generator(self) -> np.random.Generator:
-        """Return a generator for what follows from private or public values alone."""
-        return np.random.default_rng(int.from_bytes(self.source(32), "little"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +74,9 @@ class Generator(abc.ABC):
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the log ratio of the densities of releases, of which is told how many lie in two cells.
 
-        Parameters
-        ----------
-        one, other : ndarray, shape (2,)
-            How many records of either of two neighbouring databases lie in the two; the others are the same.
-
-        Returns
-        -------
-        callable or None
-            From releases, shape (runs, 2), to their losses, shape (runs,); None where it is not known.
+        `one` and `other` (2,) say how many records of either of two neighbouring databases lie in the two;
+        the others are the same. What is returned goes from releases, shape (runs, 2), to their losses, shape
+        (runs,); None where it is not known.
         """
         return None
 
@@ -136,15 +107,15 @@ class Generator(abc.ABC):
         """Say what is drawn, in one clause."""
 
     @abc.abstractmethod
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records.
 
         Parameters
         ----------
         records : Records
             Confidential; n of them.
-        randomness : Randomness
-            Where to draw from.
+        rng : Generator or None
+            Where simulations draw from; None for the operating system's randomness.
 
         Returns
         -------
@@ -166,8 +137,8 @@ class Generator(abc.ABC):
 
     def said(self) -> str:
         """Say what is drawn, and that ranges hold of it."""
-        count = len(self.ranges)
-        return self.in_words() + (f", within {count} public range{'s' * (count > 1)}" if count else "")
+        within = f", within {counted(len(self.ranges), 'public range')}" if self.ranges else ""
+        return self.in_words() + within
 
     def release(self, records: Records) -> Release:
         """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.
@@ -179,7 +150,7 @@ class Generator(abc.ABC):
         """
         if records.n != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {records.n}")
-        values, labels = self.draw(records, Randomness(records.rng))
+        values, labels = self.draw(records, records.rng)
         total = self.guarantee
         return Release(
             values=values,

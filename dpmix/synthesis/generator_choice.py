@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import PublicRecords
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.perturbed_histogram.curator import make as counts_of
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.mechanisms.smoothed_histogram.curator import weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["generator_of", "written"]
 
-_UNIT = ((0.0, 1.0),)
 _MOST_POINTS = 100_000_000
 _LEAST_POSSIBLE = 1e-3
 """Share of the base measure at least that ranges leave possible: new values are drawn until they are."""
@@ -46,15 +47,6 @@ def written(number: float) -> Fraction:
 
 def generator_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Generator:
     """Return the generator of a spec's section ``synthesis``, which meets the guarantee that is asked for.
-
-    Parameters
-    ----------
-    section : SynthesisSection
-        Checked.
-    columns : sequence of Column
-        What is public of the columns.
-    n : int
-        Number of confidential records, which is public.
 
     Raises
     ------
@@ -218,25 +210,11 @@ def _dirichlet_multinomial(
 
 
 def balanced(n: int, cells: int, epsilon: float) -> int:
-    """Return a number m of draws, each of which costs, that balances bias against sampling error.
+    """Return a number m of draws, from 1 to n, each of which costs: bias is balanced against sampling error.
 
     The share of a release that is uniform for privacy's sake, by a prior count of m/(e^eps - 1) in each of K
     cells or by smoothing, is about K m/(n (e^eps - 1)), and the sampling error m^(-1/2): they are of the same
     size at m = (n (e^eps - 1)/K)^(2/3).
-
-    Parameters
-    ----------
-    n : int
-        Number of confidential records.
-    cells : int
-        Number of cells K.
-    epsilon : float
-        Asked for.
-
-    Returns
-    -------
-    int
-        From 1 to n.
     """
     room = (math.log(n / cells) + (epsilon if epsilon > 30 else math.log(math.expm1(epsilon)))) * 2 / 3
     return n if room > math.log(n) else max(1, math.floor(math.exp(room)))
@@ -256,11 +234,16 @@ def _noise(section: SynthesisSection, noise: str, cells: Cells, n: int) -> Pertu
         raise SpecError(f"synthesis.epsilon: missing; the noise of a {section.kind} is calibrated to it")
     if noise == "gaussian" and section.delta is None:
         raise SpecError("synthesis.delta: missing beside epsilon; gaussian noise takes both")
-    request: dict[str, Any] = {"kind": "perturbed_histogram", "noise": noise, "bins": cells.count, "n": n}
-    request["epsilon"] = section.epsilon
-    if noise == "gaussian":
-        request["delta"] = section.delta
-    return PerturbedHistogram.from_spec(PerturbedHistogramMechanism.model_validate(request), _UNIT, n)
+    request = {
+        "kind": "perturbed_histogram",
+        "noise": noise,
+        "bins": cells.count,
+        "n": n,
+        "domain": [[0.0, 1.0]],
+        "epsilon": section.epsilon,
+        "delta": section.delta if noise == "gaussian" else None,
+    }
+    return counts_of(PerturbedHistogramMechanism.model_validate(request), PublicRecords(1, n))
 
 
 def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], n: int) -> SmoothedSynthesis:

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
     TWICE_EPSILON,
+    Floats,
     Loss,
     NoisyCells,
+    Seeded,
     smoothing_of_twice_epsilon,
 )
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
-from dpmix.privacy.exact import Source, bernoulli, integers
-from dpmix.privacy.noise import WholeNoise
+from dpmix.privacy.exact import Source, bernoulli, generator_from, integers, source_of
+from dpmix.privacy.noise import noisy
 from dpmix.spec.capabilities import counted
-from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
+from dpmix.synthesis.generator import Generator, Labels
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
@@ -104,7 +106,7 @@ class PerturbedSynthesis(_Histogram):
         return {
             **self.cells.describe(),
             "noise": self.noise.noise,
-            "scale": list(self.noise.scale),
+            "scale": [self.noise.s],
         }
 
     def figures(self) -> dict[str, Any]:
@@ -119,11 +121,11 @@ class PerturbedSynthesis(_Histogram):
             f"{WORDS[self.noise.noise]} noise of scale {self.noise.s:.6g}"
         )
 
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
-        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
-        rng = randomness.generator()
-        return self._within(_choose(self._of_possible(shares), self.records, rng), rng)
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), rng)
+        free = generator_from(source_of(rng))
+        return self._within(_choose(self._of_possible(shares), self.records, free), free)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +185,7 @@ class SmoothedSynthesis(_Histogram):
             **self.cells.describe(),
             "weight": self.weight,
             "noise": None if self.noise is None else self.noise.noise,
-            "scale": [] if self.noise is None else list(self.noise.scale),
+            "scale": [] if self.noise is None else [self.noise.s],
         }
 
     def figures(self) -> dict[str, Any]:
@@ -208,42 +210,33 @@ class SmoothedSynthesis(_Histogram):
             f"with weight {self.weight:.6g}"
         )
 
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
         if self.noise is None:
             cells = self.cells.of_values(records.values)
             if self.possible is None:
-                chosen = draw_cells(cells, self.cells.count, self.weight, self.records, randomness.source)
+                chosen = draw_cells(cells, self.cells.count, self.weight, self.records, source_of(rng))
             else:
                 flags = self.possible.flags
-                chosen = draw_possible_cells(cells, flags, self.weight, self.records, randomness.source)
-            return self._within(chosen, randomness.generator())
-        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
-        rng = randomness.generator()
+                chosen = draw_possible_cells(cells, flags, self.weight, self.records, source_of(rng))
+            return self._within(chosen, generator_from(source_of(rng)))
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), rng)
+        free = generator_from(source_of(rng))
         smooth = (1 - self.weight) * shares + self.weight / self.cells.count
-        return self._within(_choose(self._of_possible(smooth), self.records, rng), rng)
+        return self._within(_choose(self._of_possible(smooth), self.records, free), free)
 
 
 def draw_possible_cells(
     cells: Ints, possible: NDArray[np.bool_], weight: float, draws: int, source: Source
 ) -> Ints:
-    """Draw bins from a smoothed histogram given that they are possible, exactly.
+    """Draw bins from a smoothed histogram given that they are `possible` (J,), exactly; see `draw_cells`.
 
-    Of J bins J' are possible, and N of the n records lie in them: a draw is uniform with probability
-    (w J'/J)/(w J'/J + (1 - w) N/n), else a record's. With b = w n/((1 - w) J) bin v has the probability
-    (n_v + b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without
-    ranges: where both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the
-    possible ones by that times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at
-    most 1 + 1/(J' b) (methods, section 5).
-
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        Bin of each record.
-    possible : ndarray of bool, shape (J,)
-        Public.
-    weight, draws, source
-        As in `draw_cells`.
+    Of J bins J' are possible, and N of the n records lie in them: a draw is uniform with probability (w
+    J'/J)/(w J'/J + (1 - w) N/n), else a record's. With b = w n/((1 - w) J) bin v has the probability (n_v +
+    b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without ranges: where
+    both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the possible ones by that
+    times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at most 1 + 1/(J' b)
+    (methods, section 5).
     """
     places = np.flatnonzero(possible)
     inside = cells[possible[cells]]
@@ -255,32 +248,9 @@ def draw_possible_cells(
     return np.where(chosen, places[integers(len(places), draws, source)], of_records)
 
 
-def noisy_shares(noise: PerturbedHistogram, counts: Ints, randomness: Randomness) -> Floats:
-    """Return the shares of bins by noisy counts, clipped at 0; equal ones where all are clipped.
-
-    Parameters
-    ----------
-    noise : PerturbedHistogram
-        The mechanism of the counts.
-    counts : ndarray of int64, shape (bins,)
-        Confidential.
-    randomness : Randomness
-        Where the noise comes from.
-
-    Returns
-    -------
-    ndarray of float64, shape (bins,)
-        Summing to 1.
-    """
-    source = noise.source
-    if isinstance(source, WholeNoise):
-        noisy = (
-            source.add(counts) if randomness.seeded is None else source.simulate(counts, randomness.seeded)
-        )
-    else:
-        real = counts.astype(np.float64)
-        noisy = source.add(real) if randomness.seeded is None else source.simulate(real, randomness.seeded)
-    clipped = np.maximum(noisy, 0.0)
+def noisy_shares(noise: PerturbedHistogram, counts: Ints, rng: Seeded) -> Floats:
+    """Return the shares (bins,) by noisy counts, clipped at 0; equal ones where all are clipped."""
+    clipped = np.maximum(noisy(noise.source, counts, rng), 0.0)
     total = clipped.sum()
     return np.full(len(clipped), 1 / len(clipped)) if total == 0 else clipped / total
 

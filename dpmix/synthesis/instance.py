@@ -155,18 +155,8 @@ def categories_instance(counts: Sequence[int] | Ints, categories: int, a: Fracti
     """Return the privacy loss of a Dirichlet-multinomial release at the observed database: pure epsilon.
 
     That is log(1 + m/(a + max(0, n_min - 1))), n_min over all categories, 0 where one is empty: it holds in
-    both directions, for this database and its neighbours. Confidential; must never decide anything.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Number of records of each category; empty ones may be left out.
-    categories : int
-        Number of public categories K.
-    a : Fraction
-        Prior count of each.
-    records : int
-        Draws m.
+    both directions, for this database and its neighbours. Empty categories may be left out of `counts`.
+    Confidential; must never decide anything.
     """
     found = [int(count) for count in counts if count > 0]
     if not found or len(found) > categories or records < 1:
@@ -548,12 +538,8 @@ def fill_new(
 def tally_pairs(raised: Floats, lowered: Floats, count: Floats, total: Floats) -> None:
     """Add to `count` and `total`, shape (A, B), draws where raised/lowered exceeds 1, and 1 - lowered/raised.
 
-    Parameters
-    ----------
-    raised : ndarray, shape (R, A)
-        Factor of the likelihood ratio that the replaced value brings.
-    lowered : ndarray, shape (R, B)
-        e^epsilon over the factor that the value in its place brings.
+    `raised` (R, A) are the factors of the likelihood ratio that the replaced values bring, `lowered` (R, B)
+    e^epsilon over those that the values in their place bring.
     """
     for r in range(raised.shape[0]):
         for a in range(raised.shape[1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,11 +30,11 @@ from dpmix.synthesis.comparison import (
     Spread,
     spreads,
 )
-from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.utility import NEEDS, Figures, JointYardstick, Yardstick
 
 if TYPE_CHECKING:
+    from dpmix.synthesis.generator import Generator
     from dpmix.synthesis.records import Column, Records
 
 __all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
@@ -47,13 +47,7 @@ _NARROWEST = 100
 
 
 def bandwidth_of(values: Floats, bounds: tuple[float, float]) -> float:
-    """Return Silverman's bandwidth of numbers, at least a hundredth of the bounds' width.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-    bounds : (lo, hi)
-        Public bounds.
+    """Return Silverman's bandwidth of numbers (n,), at least a hundredth of the bounds' width.
 
     Source: B. W. Silverman (1986), Density Estimation for Statistics and Data Analysis, equation (3.31).
     """
@@ -74,21 +68,8 @@ def density_of(values: Floats, bounds: tuple[float, float], bandwidth: float) ->
     """Return a Gaussian kernel estimate of a density on its bounds, where the kernel is reflected.
 
     Numbers are counted in cells and the counts are smoothed by their cosine transform, in which a reflected
-    Gaussian kernel is a factor exp(-(pi k h / width)^2 / 2).
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        Within the bounds.
-    bounds : (lo, hi)
-        Public bounds.
-    bandwidth : float
-        Standard deviation h of the kernel.
-
-    Returns
-    -------
-    ndarray of float64, shape (CELLS,)
-        At the centres of the cells; its mean times the width is 1.
+    Gaussian kernel is a factor exp(-(pi k h / width)^2 / 2), h the bandwidth. Shape (CELLS,), at the centres
+    of the cells; its mean times the width is 1.
     """
     width = bounds[1] - bounds[0]
     places = np.minimum(((values - bounds[0]) / width * CELLS).astype(np.int64), CELLS - 1)
@@ -106,6 +87,8 @@ KINDS: dict[str, type[SynthesisSection]] = {
 INHERITED = ("records", "epsilon", "delta", "ranges")
 _FEWEST = 0.01
 """Share of the records below which a rival draws too few to be compared."""
+Jointly = tuple[Floats, dict[str, float], dict[str, float]]
+"""Of one data set the associations of pairs and, of some runs, how it is told apart and what it predicts."""
 TOGETHER = 5
 """Runs of each kind at most that a regression tells apart, and that trees are trained on."""
 
@@ -130,21 +113,12 @@ class Field:
 
 
 def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Field:
-    """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated.
+    """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated for n records.
 
     Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
     are all other kinds, on the section's own cells (`bins`, `snap`) where it gives them, all else by default,
     and those that noise or prior counts drown, or that draw next to nothing, are left out. Of the data
     nothing but n is used.
-
-    Parameters
-    ----------
-    section : SynthesisSection
-        Checked.
-    columns : sequence of Column
-        What is public of the columns.
-    n : int
-        Number of confidential records.
 
     Raises
     ------
@@ -200,18 +174,8 @@ def compare_kinds(
     """Draw synthetic data sets of each kind, and measure them against the confidential records.
 
     Real records are drawn from with the operating system's randomness, simulated ones with their seed; the
-    runs are independent.
-
-    Parameters
-    ----------
-    field : Field
-        Who takes part, for as many records.
-    records : Records
-        Confidential.
-    runs : int
-        Of each kind, at least 1.
-    progress : callable, optional
-        Called with (data sets done, data sets in all).
+    runs, at least 1 of each kind, are independent. `progress` is called with (data sets done, data sets in
+    all).
 
     Raises
     ------
@@ -233,10 +197,10 @@ def compare_kinds(
         if generator.n != records.n:
             raise PrivacyError(f"the guarantee is for {generator.n} records, not {records.n}")
         found: list[Figures] = []
-        together: list[tuple[Floats, dict[str, float], dict[str, float]]] = []
+        together: list[Jointly] = []
         first: tuple[Floats | None, ...] = ()
         for run in range(runs):
-            values, labels = generator.draw(records, Randomness(records.rng))
+            values, labels = generator.draw(records, records.rng)
             found.append(yardstick.measure(values, labels))
             if jointly is not None:
                 known = yardstick.in_known_codes(values, labels)
@@ -245,9 +209,7 @@ def compare_kinds(
                 first = _smooth(values, records.columns, densities)
             if progress is not None:
                 progress(place * runs + run + 1, len(field.generators) * runs)
-        contenders.append(
-            _with_pairs(_contender(name, generator, place == 0, found, first), jointly, together)
-        )
+        contenders.append(_contender(name, generator, place == 0, found, first, jointly, together))
     return Comparison(
         columns=records.columns,
         n=records.n,
@@ -267,29 +229,11 @@ def compare_kinds(
     )
 
 
-def _together(
-    jointly: JointYardstick, values: Floats, *, whole: bool
-) -> tuple[Floats, dict[str, float], dict[str, float]]:
+def _together(jointly: JointYardstick, values: Floats, *, whole: bool) -> Jointly:
     """Measure one data set jointly: the associations of pairs and, of some runs, all else."""
     pairs = jointly.of_pairs(values)
     told = jointly.told_apart(values) if whole else {}
     return pairs, told, jointly.predictions(values) if whole and jointly.trains else {}
-
-
-def _with_pairs(
-    contender: Contender,
-    jointly: JointYardstick | None,
-    runs: list[tuple[Floats, dict[str, float], dict[str, float]]],
-) -> Contender:
-    """Add what was measured jointly."""
-    if jointly is None:
-        return contender
-    pairs = np.stack([run[0] for run in runs])
-    apart = np.abs(pairs - jointly.associations)
-    more = {"association_max": Spread(apart.max(axis=1)), "association_mean": Spread(apart.mean(axis=1))}
-    more |= spreads([run[1] for run in runs[:TOGETHER]])
-    predicted = spreads([run[2] for run in runs[:TOGETHER]])
-    return replace(contender, joint={**contender.joint, **more}, pairs=pairs, predicted=predicted)
 
 
 def _left_out(jointly: JointYardstick | None) -> tuple[str, ...]:
@@ -299,13 +243,28 @@ def _left_out(jointly: JointYardstick | None) -> tuple[str, ...]:
 
 
 def _contender(
-    name: str, generator: Generator, own: bool, found: list[Figures], densities: tuple[Floats | None, ...]
+    name: str,
+    generator: Generator,
+    own: bool,
+    found: list[Figures],
+    densities: tuple[Floats | None, ...],
+    jointly: JointYardstick | None,
+    together: list[Jointly],
 ) -> Contender:
     columns = range(len(generator.columns))
     shares: list[Floats | None] = []
     for i in columns:
         of_runs = [part for run in found if (part := run.shares[i]) is not None]
         shares.append(np.stack(of_runs) if of_runs else None)
+    joint = spreads([run.joint for run in found])
+    more: dict[str, Any] = {}
+    if jointly is not None:
+        pairs = np.stack([run[0] for run in together])
+        apart = np.abs(pairs - jointly.associations)
+        joint["association_max"] = Spread(apart.max(axis=1))
+        joint["association_mean"] = Spread(apart.mean(axis=1))
+        joint |= spreads([run[1] for run in together[:TOGETHER]])
+        more = {"pairs": pairs, "predicted": spreads([run[2] for run in together[:TOGETHER]])}
     return Contender(
         name=name,
         kind=generator.kind,
@@ -314,10 +273,11 @@ def _contender(
         settings=generator.describe(),
         guarantee=generator.guarantee,
         records=generator.records,
-        joint=spreads([run.joint for run in found]),
+        joint=joint,
         columns=tuple(spreads([run.columns[i] for run in found]) for i in columns),
         shares=tuple(shares),
         densities=densities,
+        **more,
     )
 
 

@@ -132,8 +132,7 @@ def load_records(spec: RunSpec) -> Records:
         column = column_of(section, 0, name)
         if column.bounds is None:
             raise SpecError(f"data.types.{name}: simulated records are of numbers; give integer or digits")
-        bounded, clamped = _clamped(values[:, 0], column.bounds)
-        bounded, rounded = _rounded(bounded, column)
+        bounded, clamped, rounded = taken(values[:, 0], column)
         return Records((column,), bounded[:, None], (None,), (clamped,), noise, rounded=(rounded,))
     columns = columns_of(section)
     numeric = [column.name for column in columns if column.bounds is not None]
@@ -141,44 +140,39 @@ def load_records(spec: RunSpec) -> Records:
     missing = missing_of(section)
     numbers, texts = load_mixed(section.source, numeric, textual, least=2, missing=missing)
     missing.tell()
-    parts: list[Floats] = []
-    labels: list[tuple[str, ...] | None] = []
-    outside: list[int] = []
-    moved: list[int] = []
-    for column in columns:
-        if column.bounds is not None:
-            bounded, clamped = _clamped(numbers[column.name], column.bounds)
-            bounded, rounded = _rounded(bounded, column)
-            parts.append(bounded)
-            labels.append(None)
-            outside.append(clamped)
-            moved.append(rounded)
-            continue
-        codes, known = _coded(texts[column.name], column)
-        parts.append(codes)
-        labels.append(known)
-        outside.append(0)
-        moved.append(0)
+    read = (_read(column, numbers, texts) for column in columns)
+    parts, labels, outside, moved = zip(*read, strict=True)
     table = missing.as_read({**numbers, **texts})
-    return Records(
-        columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table, rounded=tuple(moved)
-    )
+    return Records(columns, np.column_stack(parts), labels, outside, table=table, rounded=moved)
 
 
-def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:
-    assert bounds is not None
+def _read(
+    column: Column, numbers: Mapping[str, Floats], texts: Mapping[str, tuple[str, ...]]
+) -> tuple[Floats, tuple[str, ...] | None, int, int]:
+    """Return numbers or codes of a column, what codes stand for, and how many were clamped and rounded."""
+    if column.bounds is None:
+        return *_coded(texts[column.name], column), 0, 0
+    found, clamped, rounded = taken(numbers[column.name], column)
+    return found, None, clamped, rounded
+
+
+def taken(values: Floats, column: Column) -> tuple[Floats, int, int]:
+    """Return numbers within the bounds and at the digits of their column, and how many were moved by either.
+
+    A record is moved by itself, so that guarantees do not change.
+    """
+    assert column.bounds is not None  # numbers
+    bounded, outside = _clamped(values, column.bounds)
+    if column.lattice is None:
+        return bounded, outside, 0
+    found = column.lattice.nearest(bounded)
+    return found, outside, int((found != bounded).sum())
+
+
+def _clamped(values: Floats, bounds: tuple[float, float]) -> tuple[Floats, int]:
     low, high = bounds
     outside = int(((values < low) | (values > high)).sum())
     return np.clip(values, low, high) + 0.0, outside  # + 0.0 makes one zero of two
-
-
-def _rounded(values: Floats, column: Column) -> tuple[Floats, int]:
-    """Round to the digits of a column's type; a record at a time, so that guarantees do not change."""
-    lattice = column.lattice
-    if lattice is None:
-        return values, 0
-    found = lattice.nearest(values)
-    return found, int((found != values).sum())
 
 
 def _coded(texts: tuple[str, ...], column: Column) -> tuple[Floats, tuple[str, ...]]:

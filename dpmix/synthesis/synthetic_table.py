@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +16,8 @@ from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.columns import Column
+from dpmix.release.release_file import beside
 from dpmix.release.sanitized import Release
-from dpmix.release.synthetic_files import beside, read_account
 from dpmix.spec.table_source import TableFiles
 from dpmix.synthesis.records import columns_of
 
@@ -37,10 +38,15 @@ def load_synthetic(path: Path) -> Release | None:
     DataError
         When the account is none of `dpmix synthesize`, or the records do not go with it.
     """
-    account = read_account(path)
-    if account is None:
-        return None
     aside = beside(path)
+    if not aside.is_file():
+        return None
+    try:
+        account = json.loads(aside.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{aside} is not the account of synthetic records: it cannot be read") from error
+    if not isinstance(account, dict):
+        raise DataError(f"{aside} is not the account of synthetic records: it is no JSON object")
     mechanism = account.get("mechanism")
     if not isinstance(mechanism, dict) or mechanism.get("kind") != "synthetic":
         raise DataError(f"{aside} is not the account of synthetic records: it describes no generator of them")

@@ -25,16 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Loss
+from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Floats, Loss, Seeded
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import upward
+from dpmix.privacy.exact import Source, generator_from, source_of
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.possible import Possible, holds
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import HistogramBase
 from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds
-from dpmix.synthesis.generator import Generator, Labels, Randomness
+from dpmix.synthesis.generator import Generator, Labels
 from dpmix.synthesis.urn_guarantee import (
     dm_epsilon,
     global_delta,
@@ -44,7 +45,6 @@ from dpmix.synthesis.urn_guarantee import (
 )
 
 if TYPE_CHECKING:
-    from dpmix.privacy.exact import Source
     from dpmix.synthesis.records import Records
 
 __all__ = [
@@ -59,7 +59,6 @@ __all__ = [
     "numbers_a_draw",
 ]
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _LIMIT = 2**62  # of weights in 64 bits
@@ -146,7 +145,7 @@ class PitmanYorRecords(Generator):
         )
         return f"{counted(self.records, 'draw')} from the posterior predictive of a {process}"
 
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
         drawn = draw_urn(
             self.n,
@@ -154,12 +153,12 @@ class PitmanYorRecords(Generator):
             self.concentration,
             self.discount,
             self.records,
-            randomness.source,
+            source_of(rng),
         )
-        rng = randomness.generator()
+        free = generator_from(source_of(rng))
         drawn = self._of_possible(drawn, records)
         old = drawn.source < self.n
-        made = self._new(drawn.new, rng)
+        made = self._new(drawn.new, free)
         values = np.empty((self.records, len(self.columns)))
         labels: list[tuple[str, ...] | None] = []
         for i, column in enumerate(self.columns):
@@ -326,17 +325,17 @@ class DirichletMultinomial(Generator):
             f"{self.cells.count} cells, prior count {float(self.concentration):.6g} each"
         )
 
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+    def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
         cells, count = self.cells.of_values(records.values), self.cells.count
         if self.possible is not None:  # an urn of the possible cells alone
             flags = self.possible.flags
             places, numbers = np.flatnonzero(flags), np.cumsum(flags) - 1
             cells, count = numbers[cells[flags[cells]]], len(places)
-        drawn = draw_categories(cells, count, self.concentration, self.records, randomness.source)
+        drawn = draw_categories(cells, count, self.concentration, self.records, source_of(rng))
         if self.possible is not None:
             drawn = places[drawn]
-        values = (self.possible or self.cells).draw_within(drawn, randomness.generator())
+        values = (self.possible or self.cells).draw_within(drawn, generator_from(source_of(rng)))
         return values, tuple(column.categories for column in self.columns)
 
 
@@ -422,41 +421,22 @@ class Drawn(NamedTuple):
 
 
 def numbers_a_draw(records: int, unit: int) -> int:
-    """Return how many numbers a draw takes as long as: urns of large weights take Python's integers.
-
-    Parameters
-    ----------
-    records : int
-        In the urn at the end.
-    unit : int
-        Slots of each.
-    """
+    """Return how many numbers a draw takes as long as: urns of large weights take Python's integers."""
     return 1 if records * unit < 2**58 else 50
 
 
 def draw_urn(
     n: int, first: NDArray[np.bool_], concentration: Fraction, discount: Fraction, draws: int, source: Source
 ) -> Drawn:
-    """Draw from the predictive of PY(discount, concentration) given n records.
+    """Draw from the predictive of PY(discount, concentration) given n records, with bytes of `source`.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    first : ndarray of bool, shape (n,)
-        Whether a record is the one that stands for its value: one of each value, the first record among
-        them. Of no account at discount 0.
-    concentration, discount : Fraction
-        0 <= discount < 1, concentration > -discount.
-    draws : int
-        Number of draws m.
-    source : callable
-        Gives this many random bytes.
+    `first` (n,) marks the record that stands for its value: one of each value, the first record among them.
+    Of no account at discount 0.
 
     Raises
     ------
     ValueError
-        When the parameters are out of range.
+        When the parameters are out of range: 0 <= discount < 1, concentration > -discount.
     """
     if not 0 <= discount < 1 or not concentration > -discount or n < 1 or not first[0]:
         raise ValueError("an urn needs records, 0 <= discount < 1 and concentration > -discount")
@@ -469,25 +449,9 @@ def draw_urn(
 def draw_categories(
     cells: Ints, categories: int, concentration: Fraction, draws: int, source: Source
 ) -> Ints:
-    """Draw from the predictive of a Dirichlet-multinomial.
+    """Draw categories (draws,) from the predictive of a Dirichlet-multinomial, prior count `concentration`.
 
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        Category of each record.
-    categories : int
-        Number of categories K.
-    concentration : Fraction
-        Prior count a > 0 of each category.
-    draws : int
-        Number of draws m.
-    source : callable
-        Gives this many random bytes.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Categories.
+    `cells` (n,) are the categories of the records.
 
     Raises
     ------

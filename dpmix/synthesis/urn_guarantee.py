@@ -57,19 +57,7 @@ _LARGEST_EPSILON = Decimal(200)  # e^200 records are more than anyone has
 def global_delta(n: int, concentration: Rational, records: int) -> Fraction:
     """Return delta = m/(theta + n + m - 1) of `records` draws, exactly, for every discount in [0, 1).
 
-    Parameters
-    ----------
-    n : int
-        Confidential records, 1 at least.
-    concentration : rational
-        Theta, above minus the discount.
-    records : int
-        Draws m, 0 at least.
-
-    Returns
-    -------
-    Fraction
-        At most 1; `dpmix.privacy.budget.upward` makes it a double.
+    At most 1; `dpmix.privacy.budget.upward` makes it a double.
     """
     theta = _checked(n, concentration, records)
     return min(Fraction(records) / (theta + n + records - 1), Fraction(1)) if records else Fraction(0)
@@ -125,15 +113,7 @@ def theorem_records(n: int, concentration: Rational, epsilon: Rational, delta: R
 
 
 def dm_epsilon(a: Rational, records: int) -> float:
-    """Return epsilon = log(1 + m/a) of `records` draws of a Dirichlet-multinomial, rounded up.
-
-    Parameters
-    ----------
-    a : rational
-        Prior count of each category, positive.
-    records : int
-        Draws m, 0 at least.
-    """
+    """Return epsilon = log(1 + m/a) of `records` draws of a Dirichlet-multinomial, rounded up."""
     weight = _checked_weight(a)
     if records == 0:
         return 0.0

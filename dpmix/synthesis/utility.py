@@ -169,15 +169,7 @@ class Yardstick:
         return tuple(names[place] for place in self._shown[index])
 
     def measure(self, values: Floats, labels: Labels) -> Figures:
-        """Measure synthetic records.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (m, d)
-            Numbers and codes, m >= 1.
-        labels : tuple
-            For each column the text that its codes stand for, None for numbers.
-        """
+        """Measure synthetic records (m, d), of which codes stand for these labels, None for numbers."""
         values = self.in_known_codes(values, labels)
         joint = {"distinct": float(count_distinct(values)), "repeats": float(self._rows.holds(values).mean())}
         columns: list[dict[str, float]] = []
@@ -241,13 +233,7 @@ def _sorted_along(points: Floats, direction: Floats) -> Floats:
 
 
 def wasserstein(first: Floats, second: Floats) -> float:
-    """Return the 1-Wasserstein distance of two samples of one number each, exactly.
-
-    Parameters
-    ----------
-    first, second : ndarray of float64, shapes (n,) and (m,)
-        Sorted.
-    """
+    """Return the 1-Wasserstein distance of two samples of one number each, sorted, exactly."""
     if len(first) == len(second):
         return float(np.abs(first - second).mean())
     left, right, weights = _coupling(len(first), len(second))
@@ -266,12 +252,7 @@ def _coupling(n: int, m: int) -> tuple[Ints, Ints, Floats]:
 
 
 def directions(dimensions: int, count: int) -> Floats:
-    """Return unit vectors, always the same ones: evenly spaced in the plane, else of a fixed normal sample.
-
-    Returns
-    -------
-    ndarray of float64, shape (count, dimensions)
-    """
+    """Return unit vectors (count, dimensions), always the same: even in the plane, else a normal sample's."""
     if dimensions == 2:
         angles = math.pi * (np.arange(count) + 0.5) / count
         return np.column_stack((np.cos(angles), np.sin(angles)))
@@ -280,14 +261,10 @@ def directions(dimensions: int, count: int) -> Floats:
 
 
 def transport(first: Floats, second: Floats) -> float | None:
-    """Return the exact W1 of two samples of points at Euclidean cost, or None where that is too long.
+    """Return the exact W1 of two samples of points (n, d) at Euclidean cost, or None where that is too long.
 
     Each point is repeated so that both samples have as many, the least common multiple, and these are
     assigned; where there are too many, few pairs of points are left to a linear programme.
-
-    Parameters
-    ----------
-    first, second : ndarray of float64, shapes (n, d) and (m, d)
     """
     n, m = len(first), len(second)
     size = math.lcm(n, m)
@@ -383,14 +360,10 @@ class PairOfColumns(NamedTuple):
 
 
 def association(one: Floats, other: Floats, measure: str) -> float:
-    """Return how two columns go together; 0 where one of them is constant.
+    """Return how two columns (n,) go together; 0 where one of them is constant.
 
-    Parameters
-    ----------
-    one, other : ndarray of float64, shape (n,)
-        Numbers, or codes of labels; of a correlation ratio the first holds the numbers.
-    measure : str
-        correlation, cramers_v or correlation_ratio.
+    The measure is a correlation, cramers_v of codes of labels, or the correlation_ratio of numbers, the
+    first, and codes.
     """
     if measure == "correlation":
         a, b = one - one.mean(), other - other.mean()
@@ -424,11 +397,7 @@ def association(one: Floats, other: Floats, measure: str) -> float:
 def pmse(features: Floats, synthetic: NDArray[np.bool_]) -> tuple[float, float]:
     """Return pMSE of a logistic regression, and its expectation were all records of one distribution.
 
-    Parameters
-    ----------
-    features : ndarray of float64, shape (N, columns)
-        A column of ones among them; columns may depend on one another.
-    synthetic : ndarray of bool, shape (N,)
+    `features` (N, columns) have a column of ones among them, and may depend on one another.
     """
     share = float(synthetic.mean())
     size, axes = np.linalg.eigh(_products(features, features))
@@ -526,12 +495,9 @@ class JointYardstick:
         return self.predictions(self._train) if self.trains else {}
 
     def predictions(self, values: Floats) -> dict[str, float]:
-        """Return the score of predictions of each column: R^2 of numbers, the share that is right of labels.
+        """Return the score of predictions of each column by trees that `values` train.
 
-        Parameters
-        ----------
-        values : ndarray of float64, shape (m, d)
-            What is trained on.
+        That is R^2 of numbers, and the share that is right of labels.
         """
         trees: Any = importlib.import_module("sklearn.tree")
         values = values[:_TRAINED]

@@ -23,7 +23,7 @@ from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.cells import default_width, edges_of, tally
+from dpmix.release.tallies import default_width, edges_of, tally
 from dpmix.samplers import Algorithm, Chain
 from dpmix.summary.diagnostics import describe
 

@@ -17,7 +17,7 @@ from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWisha
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.cells import tally
+from dpmix.release.tallies import tally
 from dpmix.samplers import base_moves
 from dpmix.summary.prior import centred_log_density
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest

@@ -18,7 +18,7 @@ from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDra
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.cells import Counts, tally
+from dpmix.release.tallies import Counts, tally
 from tests.helpers import samplers
 from tests.oracles import histograms, kernels
 from tests.oracles.blocks import Table, all_blocks, tabulate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
@@ -11,25 +10,36 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     TWICE_EPSILON,
+    Floats,
     Loss,
-    Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     order_in_words,
 )
 from dpmix.mechanisms.curators.one_column import LocalOneColumn
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.exact import Ratio, Source, binomial, digits, expm1, log1p, round_down, round_up
+from dpmix.privacy.exact import (
+    Ratio,
+    Source,
+    binomial,
+    digits,
+    expm1,
+    log1p,
+    round_down,
+    round_up,
+    source_of,
+)
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.binomial.section import BinomialMechanism
-    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +54,6 @@ class Binomial(LocalOneColumn):
     kind: ClassVar[str] = "binomial"
     trials: int
     weight: float
-
-    @classmethod
-    def from_spec(cls, spec: BinomialMechanism, domain: Pairs, n: int | None = None) -> Binomial:
-        """Calibrate to a spec's epsilon or weight; the recorded guarantee never exceeds what was asked.
-
-        Raises
-        ------
-        PrivacyError
-            When epsilon is so small that no weight is left.
-        """
-        weight, requested = weight_of(spec)
-        calibration = "exact" if spec.weight is None else "weight"
-        return cls(
-            domain=domain, calibration=calibration, requested=requested, trials=spec.trials, weight=weight
-        )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -75,28 +70,17 @@ class Binomial(LocalOneColumn):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        trials = f"{self.trials} trial{'s' * (self.trials > 1)}"
-        count = f"a count of {trials} with weight {self.weight:.6g} for {columns[0]}"
+        count = f"a count of {counted(self.trials, 'trial')} with weight {self.weight:.6g} for {columns[0]}"
         return f"binomial noise: {count}, {order_in_words(self.order)}"
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
-        bounded, clamped = self._rows(values)
-        counts = self.draw(bounded, os.urandom)
-        if progress is not None:
-            progress(len(counts))
-        return self._release(counts, columns, len(counts), None), clamped
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
+        bounded, clamped, order = self._rows(values, rng)
+        counts = self.draw(bounded, source_of(rng))
+        return self._release(counts, columns, len(counts), rng, order), clamped
 
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        bounded, clamped = self._clamp(values)
-        return self._release(self.draw(bounded, rng.bytes), columns, len(bounded), rng), clamped
-
-    def probabilities(self, values: NDArray[np.float64]) -> list[Ratio]:
+    def probabilities(self, values: Floats) -> list[Ratio]:
         """Return the exact probability of success of values in the domain, as (numerator, denominator)."""
         low, high = (Fraction(bound) for bound in self.domain[0])
         slope = Fraction(self.weight) / (high - low)
@@ -109,12 +93,12 @@ class Binomial(LocalOneColumn):
             found.append((up * bottom + rise * top, down * bottom))
         return found
 
-    def draw(self, values: NDArray[np.float64], source: Source) -> NDArray[np.float64]:
+    def draw(self, values: Floats, source: Source) -> Floats:
         """Return counts, shape (n, 1), of values in the domain, shape (n,)."""
         counts = binomial(self.probabilities(values), self.trials, source)
         return counts.astype(np.float64)[:, None]
 
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's count; see `Mechanism`."""
         ratios = [self.probabilities(self._clamp(x)[0][:1])[0] for x in (one, other)]
         p, q = (top / bottom for top, bottom in ratios)
@@ -158,9 +142,22 @@ def weight_of(spec: BinomialMechanism) -> tuple[float, dict[str, float]]:
 
 
 def make(spec: BinomialMechanism, records: PublicRecords) -> Binomial:
-    """Return the mechanism of a spec; see `Binomial.from_spec`."""
+    """Calibrate to a spec's epsilon or weight; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    PrivacyError
+        When epsilon is so small that no weight is left.
+    """
     assert spec.domain is not None  # checked
-    return Binomial.from_spec(spec, spec.domain, records.n)
+    weight, requested = weight_of(spec)
+    return Binomial(
+        domain=spec.domain,
+        calibration="exact" if spec.weight is None else "weight",
+        requested=requested,
+        trials=spec.trials,
+        weight=weight,
+    )
 
 
 def stated(spec: BinomialMechanism, records: PublicRecords) -> Stated:

@@ -20,6 +20,7 @@ __all__ = [
     "draw_start",
     "fill_marginal",
     "hides",
+    "hides_nothing",
     "hides_records",
     "log_constant",
     "log_marginal",
@@ -98,6 +99,10 @@ def _always(channel):
     return True
 
 
+def _never(channel):
+    return False
+
+
 def _nothing(channel):
     return 0.0
 
@@ -105,6 +110,13 @@ def _nothing(channel):
 def hides_records(channel: type) -> None:
     """Register a class of channels that hide every record, and whose densities leave nothing out."""
     hides.register(_always, channel)
+    log_constant.register(_nothing, channel)
+
+
+def hides_nothing(channel: type) -> None:
+    """Register a class of channels whose releases are the records themselves."""
+    hides.register(_never, channel)
+    noise_variance.register(_nothing, channel)
     log_constant.register(_nothing, channel)
 
 

@@ -84,9 +84,6 @@ class PerturbedBins(NamedTuple):
         return ("bins", "counts")
 
 
-Histogram = SmoothedBins | PerturbedBins
-
-
 def smoothed_histogram(
     draws: NDArray[np.float64], n: int, weight: float, edges: NDArray[np.float64]
 ) -> SmoothedBins:

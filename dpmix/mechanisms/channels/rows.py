@@ -20,6 +20,8 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_start,
     fill_marginal,
     hides,
+    hides_nothing,
+    hides_records,
     log_constant,
     log_marginal,
     noise_density,
@@ -123,16 +125,6 @@ def _draw_of(rng, values, variances, z, theta, h):
     return y
 
 
-@hides.register
-def _hides_nothing(channel: Rows):
-    return False
-
-
-@noise_variance.register
-def _no_variance(channel: Rows):
-    return 0.0
-
-
 @log_marginal.register
 def _log_marginal_rows(channel: Rows, kernel: MultivariateNormal, z, theta, h):
     return _log_marginal_of(channel.values, channel.values[0, :0], z, theta, h)
@@ -141,11 +133,6 @@ def _log_marginal_rows(channel: Rows, kernel: MultivariateNormal, z, theta, h):
 @fill_marginal.register
 def _fill_rows(channel: Rows, kernel: MultivariateNormal, theta, h, z, start, stop, out):
     _fill_of(channel.values, channel.values[0, :0], theta, h, z, start, stop, out)
-
-
-@hides.register
-def _hides_gaussian(channel: GaussianRows):
-    return True
 
 
 @noise_variance.register
@@ -250,10 +237,6 @@ def _augment(channel: LaplaceRows, kernel: MultivariateNormal, rng, z, theta, la
         _draw_variances(channel, rng, int(z[i]), y)
 
 
-def _zero(channel):
-    return 0.0
-
-
 def _row(channel, kernel, rng, z):
     return channel.values[int(z)].copy()
 
@@ -262,8 +245,8 @@ def _own_row(channel, kernel, rng, z, theta, h):
     return channel.values[int(z)].copy()
 
 
-log_constant.register(_zero, Rows)
-log_constant.register(_zero, GaussianRows)
+hides_nothing(Rows)
+hides_records(GaussianRows)
 draw_latent.register(_own_row, Rows, MultivariateNormal)
 for _channel in (Rows, GaussianRows, LaplaceRows):
     draw_start.register(_row, _channel, MultivariateNormal)

@@ -26,7 +26,7 @@ from dpmix.mechanisms.curators.mechanism import (
     width,
 )
 from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, sums_by_group, with_groups
-from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, least_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.privacy.noise import AdditiveNoise
@@ -71,49 +71,6 @@ class ClampedMoments(NoisyStatistic):
 
     kind: ClassVar[str] = "clamped_moments"
     of_any_number: ClassVar[bool] = True
-
-    @classmethod
-    def from_spec(
-        cls, spec: ClampedMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
-    ) -> ClampedMoments:
-        """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
-
-        Groups are for `GroupedMoments`.
-
-        Raises
-        ------
-        SpecError
-            When the bounds do not go with the columns.
-        PrivacyError
-            When the guarantee cannot be met.
-        """
-        bounds = bounds_of(spec)
-        if len(bounds) != len(columns) or len(columns) < 2:
-            raise SpecError(
-                f"mechanism.bounds: {len(bounds)} pairs for {len(columns)} columns; give one for each "
-                "predictor and the response's last"
-            )
-        if n >= _MOST:
-            raise PrivacyError(f"clamped_moments takes fewer than {_MOST} records, not {n}")
-
-        def make(scale: float) -> ClampedMoments:
-            return cls(
-                columns=tuple(columns),
-                s=scale,
-                calibration="scale" if spec.scale is not None else spec.calibration,
-                requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
-                n=n,
-                domain=bounds,
-                groups=groups,
-            )
-
-        if spec.scale is not None:
-            return make(spec.scale)
-        assert spec.epsilon is not None  # the spec states one of the two
-        if spec.calibration == "paper":
-            return make(_widths(len(columns) - 1, groups)[1] / spec.epsilon)
-        made: ClampedMoments = calibrated_scale(make, make(1.0).sensitivity, spec.epsilon)
-        return made
 
     @property
     def sensitivity(self) -> float:
@@ -229,16 +186,12 @@ class GroupedMoments(ClampedMoments):
     Values have the codes of groups as last column.
     """
 
-    @property
-    def known(self) -> Groups:
-        """The groups, which are given."""
-        assert self.groups is not None  # else it is no such mechanism
-        return self.groups
+    groups: Groups
 
     @property
     def widths(self) -> GroupedWidths:
         """Centres, kappa and sensitivities."""
-        return grouped_widths(len(self.domain) - 1, self.known)
+        return grouped_widths(len(self.domain) - 1, self.groups)
 
     @property
     def sensitivity(self) -> float:
@@ -248,7 +201,7 @@ class GroupedMoments(ClampedMoments):
     @property
     def size(self) -> int:
         """Numbers in the release: G - 1 sizes, then the entries of each group."""
-        return self.known.count - 1 + self.known.count * len(self.widths.centre)
+        return self.groups.count - 1 + self.groups.count * len(self.widths.centre)
 
     @property
     def source(self) -> AdditiveNoise:
@@ -257,32 +210,32 @@ class GroupedMoments(ClampedMoments):
         return AdditiveNoise("laplace", self.s, self.sensitivity, self.size, spread)
 
     @property
-    def scales(self) -> Floats:
-        """Scale of the noise of each released number, shape (size,)."""
-        found = np.full(self.size, self.s)
-        found[: self.known.count - 1] /= self.widths.kappa
+    def weights(self) -> Floats:
+        """Kappa for the sizes, 1 for the sums; see `NoisyStatistic`."""
+        found = np.ones(self.size)
+        found[: self.groups.count - 1] = self.widths.kappa
         return found
 
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
         """Yield databases of which a record changes its group; see `Mechanism`."""
         low, high = np.array(self.domain, dtype=np.float64).T
         beyond = BEYOND * (high - low)
-        yield from pairs_of_groups(self.known.name, n, high, low - beyond, high + beyond)
+        yield from pairs_of_groups(self.groups.name, n, high, low - beyond, high + beyond)
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the exact (sizes, sums), shape (size,), as they are released but for noise."""
-        records, codes = self.known.parted(values)
+        records, codes = self.groups.parted(values)
         whole, unit, clamped = self._products(records)
         centre = np.array([round(c * unit) for c in self.widths.centre], dtype=np.int64)
-        sums = sums_by_group(whole - centre, codes, self.known.count)
-        sizes = np.bincount(codes, minlength=self.known.count)[:-1].astype(np.float64)
+        sums = sums_by_group(whole - centre, codes, self.groups.count)
+        sizes = np.bincount(codes, minlength=self.groups.count)[:-1].astype(np.float64)
         return np.concatenate([sizes, np.array([float(s) for group in sums for s in group]) / unit]), clamped
 
     def own(self) -> dict[str, Any]:
         """Return bounds, groups, their weight and the centres."""
         found = self.widths
         return super().own() | {
-            "groups": self.known.describe(),
+            "groups": self.groups.describe(),
             "kappa": found.kappa,
             "centre": list(found.centre),
             "scale": [self.s / found.kappa, self.s],
@@ -295,27 +248,17 @@ class GroupedMoments(ClampedMoments):
             "scale": [self.s / found.kappa, self.s],
             "sensitivity_paper": found.paper,
             "kappa": found.kappa,
-            "groups": self.known.describe(),
+            "groups": self.groups.describe(),
         }
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        known = self.known
+        known = self.groups
         return (
             f"Laplace noise of scale {self.s:.6g} on {len(self.widths.centre)} sums of centred products of "
             f"{', '.join(self.columns)}, clamped to their bounds and rescaled to [-1, 1], by {known.name} "
             f"({known.count} groups), and of scale {self.s / self.widths.kappa:.6g} on the groups' sizes"
         )
-
-    def _weighted(self, found: NDArray[Any]) -> NDArray[Any]:
-        weighted = found.astype(np.float64)
-        weighted[: self.known.count - 1] *= self.widths.kappa
-        return weighted
-
-    def _told(self, noisy: Floats) -> Floats:
-        told = noisy.copy()
-        told[: self.known.count - 1] /= self.widths.kappa
-        return told
 
 
 class GroupedWidths(NamedTuple):
@@ -343,13 +286,6 @@ def grouped_widths(p: int, groups: Groups) -> GroupedWidths:
 
     So 2 D = q (q + 1), attained by (1, .., 1) that changes its group, above `exact_sensitivity`, the most
     within a group; each size that changes adds kappa.
-
-    Parameters
-    ----------
-    p : int
-        Number of predictors.
-    groups : Groups
-        The public groups.
     """
     q = p + 1
     centre = tuple(1.0 if i == j else 0.0 for i, j in factors(q))
@@ -389,11 +325,44 @@ def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
 
 
 def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
-    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
-    assert records.n is not None  # checked
-    if records.groups is not None:
-        return GroupedMoments.from_spec(spec, records.names, records.n, records.groups)
-    return ClampedMoments.from_spec(spec, records.names, records.n)
+    """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    SpecError
+        When the bounds do not go with the columns.
+    PrivacyError
+        When the guarantee cannot be met.
+    """
+    bounds, columns, n, groups = bounds_of(spec), records.names, records.n, records.groups
+    assert n is not None  # checked
+    if len(bounds) != len(columns) or len(columns) < 2:
+        raise SpecError(
+            f"mechanism.bounds: {len(bounds)} pairs for {len(columns)} columns; give one for each predictor "
+            "and the response's last"
+        )
+    if n >= _MOST:
+        raise PrivacyError(f"clamped_moments takes fewer than {_MOST} records, not {n}")
+    of: type[ClampedMoments] = ClampedMoments if groups is None else GroupedMoments
+
+    def scaled(scale: float) -> ClampedMoments:
+        return of(
+            columns=columns,
+            s=scale,
+            calibration="scale" if spec.scale is not None else spec.calibration,
+            requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
+            n=n,
+            domain=bounds,
+            groups=groups,
+        )
+
+    if spec.scale is not None:
+        return scaled(spec.scale)
+    assert spec.epsilon is not None  # the spec states one of the two
+    if spec.calibration == "paper":
+        return scaled(_widths(len(columns) - 1, groups)[1] / spec.epsilon)
+    formula = scaled(1.0).sensitivity / spec.epsilon
+    return least_scale(scaled, formula, {"epsilon": spec.epsilon})
 
 
 def stated(spec: ClampedMomentsMechanism, records: PublicRecords) -> Stated:

@@ -54,22 +54,11 @@ def from_spec(
     categories: Sequence[tuple[str, ...] | None] = (),
     groups: Groups | None = None,
 ) -> Mechanism:
-    """Return the calibrated mechanism of a spec's section ``mechanism``.
+    """Return the calibrated mechanism of a spec's checked section ``mechanism``, with its public domain.
 
-    Parameters
-    ----------
-    spec : MechanismSpec
-        A checked section, with its public domain.
-    columns : int
-        Number of columns to be released.
-    n : int, optional
-        Number of confidential records, for the global mechanisms.
-    names : sequence of str
-        Names of the columns; column 1, .. where left out.
-    categories : sequence of tuple of str or None
-        Public categories of each column, where it has any.
-    groups : Groups, optional
-        Groups whose sizes are private, for the kinds whose law is grouped.
+    The number of records n is for the global mechanisms; names of the columns, column 1, .. where left out,
+    their public categories, where they have any, and groups whose sizes are private are for the kinds that
+    know of them.
 
     Raises
     ------
@@ -130,18 +119,8 @@ def stated(
 ) -> tuple[Law, Guarantee]:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
-    Parameters
-    ----------
-    spec : MechanismSpec
-        A checked section: a scale, or a guarantee with its domain; or the kind ``none``.
-    columns : int
-        Number of columns of the release.
-    n : int, optional
-        Number of confidential records, where it is known; else that of the spec.
-    groups : Groups, optional
-        Groups whose sizes are private.
-    categories : sequence of tuple of str or None
-        Public categories of each column, where it has any.
+    The section states a scale, or a guarantee with its domain; or it is of the kind ``none``. Else as
+    `from_spec`; the number of records is that of the spec where it is left out.
 
     Raises
     ------
@@ -184,20 +163,8 @@ def contradiction(
 
     Settings are compared as they are, then what was asked for, bounds, and the noise that these mean: that of
     `stated`, or what the function `meant` of the kind's module `curator` makes of section and law, pairs of
-    what is meant and what was made by key.
-
-    Parameters
-    ----------
-    spec : MechanismSpec
-        A checked section.
-    made : Law
-        Of the release.
-    columns, n : int
-        Number of columns and records of the release.
-    groups : Groups, optional
-        Of the release.
-    tallied : bool
-        Whether the release is a tally, of one of the columns that the section may be of.
+    what is meant and what was made by key. Columns, records and groups are the release's; where it is
+    `tallied` it is of one of the columns that the section may be of.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
-from dpmix.privacy.noise import AdditiveNoise, Kind, random_order
+from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
+Seeded = np.random.Generator | None
+"""What simulations draw from; None for the operating system's randomness."""
+Released = tuple[Release, tuple[int, ...]]
+"""A release, and how many values of each column were clamped: the curator's to see, and no part of it."""
 NoisyCells = tuple[int, float]
 """Number of the cells that the records are counted in, and their noise's standard deviation."""
 Loss = Callable[[Floats], Floats]
@@ -144,7 +148,7 @@ class Mechanism(abc.ABC):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where, such as "Laplace noise of scale 2 on x"."""
 
-    def check(self, values: NDArray[np.float64]) -> None:  # noqa: B027 - most have nothing to refuse
+    def check(self, values: Floats) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse, before anything is spent or drawn, what `privatize` would refuse.
 
         Raises
@@ -153,15 +157,12 @@ class Mechanism(abc.ABC):
             When the values are none that the mechanism takes.
         """
 
-    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def random_records(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw records (n, d) of nobody that the mechanism takes: here, within its bounds."""
         low, high = np.array(self.domain, dtype=np.float64).T
         return rng.uniform(low, high, size=(n, low.size))
 
-    @abc.abstractmethod
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
+    def privatize(self, values: Floats, columns: Sequence[str], progress: Progress | None = None) -> Released:
         """Release the values with noise from the operating system's randomness.
 
         Parameters
@@ -173,20 +174,32 @@ class Mechanism(abc.ABC):
         progress : callable, optional
             Called with the number of values done, of n times d.
 
-        Returns
-        -------
-        Release, tuple of int
-            The numbers of values clamped per column are the curator's to see, and not part of the release.
-
         Raises
         ------
         PrivacyError
             When the values are not finite float64 numbers of shape (n, d), or too many.
         """
+        found = self._released(values, columns, None, progress)
+        if progress is not None:
+            progress(values.size)
+        return found
+
+    def simulate(self, values: Floats, columns: Sequence[str], rng: np.random.Generator) -> Released:
+        """Release simulated values with seeded noise; the release says it is not private."""
+        return self._released(values, columns, rng, None)
+
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
+        """Release values by the operating system's randomness, or simulated ones by `rng`'s.
+
+        A mechanism has this, or `privatize` and `simulate` of its own.
+        """
+        raise NotImplementedError
 
     def made(
         self,
-        values: NDArray[np.float64],
+        values: Floats,
         columns: Sequence[str],
         n: int,
         *,
@@ -195,22 +208,10 @@ class Mechanism(abc.ABC):
         labels: tuple[tuple[str, ...] | None, ...] = (),
         order: str | None = None,
     ) -> Release:
-        """Return released values with the mechanism's guarantee.
+        """Return released values (rows, columns) of n records with the mechanism's guarantee.
 
-        Parameters
-        ----------
-        values : ndarray of float64, shape (rows, columns)
-            Sanitized.
-        columns : sequence of str
-            Their names.
-        n : int
-            Number of confidential records.
-        private : bool
-            False for seeded noise, of simulated records.
-        chosen : mapping, optional
-            What is public of this release beside `describe`.
-        labels, order
-            As in `Release`.
+        Noise that is not `private` was seeded, of simulated records. `chosen` is what is public of this
+        release beside `describe`; labels and order are as in `Release`.
         """
         total = self.guarantee
         stated = self.describe() | dict(chosen or {})
@@ -234,24 +235,11 @@ class Mechanism(abc.ABC):
             order=order,
         )
 
-    @abc.abstractmethod
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; the release says it is not private."""
-
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
-        """Yield neighbouring databases that are hard to keep apart, of public bounds and categories alone.
+        """Yield neighbouring databases, of public bounds and categories, that are hard to keep apart.
 
         An audit asks this, and the two below, of the mechanism and not of its law, which is no judge of
         records: what of a record is noised, and with less noise, is the curator's to do.
-
-        Parameters
-        ----------
-        columns : int
-            Number of columns of values.
-        n : int
-            Number of records.
 
         Raises
         ------
@@ -261,15 +249,13 @@ class Mechanism(abc.ABC):
         if not self.domain:
             raise PrivacyError(f"{self.kind} has no public bounds, of which databases to audit it are made")
         low, high = np.array(self.domain, dtype=np.float64).T
-        yield from _pairs_of_columns(low, high, n)
+        base, beyond = np.tile(low, (n, 1)), BEYOND * (high - low)
+        yield moved("a record goes from the lower bounds to the upper", base, low, high)
+        words = "a record goes from far below the bounds to far above"
+        yield moved(words, base, low - beyond, high + beyond)
 
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the log ratio of the densities of releases of two databases, as the mechanism claims them.
-
-        Parameters
-        ----------
-        one, other : ndarray, shape (n, d)
-            Neighbouring databases.
 
         Returns
         -------
@@ -337,7 +323,7 @@ class LocalAdditive(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Total guarantee over a record's columns, from the noise library's own privacy map."""
-        return compose([noise.event() for noise in self.noises], delta=self.delta)
+        return compose(self.kind, [noise.loss for noise in self.noises], delta=self.delta)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
@@ -348,7 +334,7 @@ class LocalAdditive(Mechanism):
             "sensitivity": list(self.sensitivity),
             "calibration": self.calibration,
             "requested": dict(self.requested),
-            "granularity": [2.0**noise.granularity for noise in self.noises],
+            "granularity": [noise.grid for noise in self.noises],
         }
 
     def figures(self) -> dict[str, Any]:
@@ -363,30 +349,20 @@ class LocalAdditive(Mechanism):
         scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
         return f"{noise[self.kind]} {scales}, {order_in_words(self.order)}"
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         bounded, clamped = clamp(self.kind, self.domain, values)
-        released = np.empty_like(bounded)
-        n = bounded.shape[0]
-        rows = random_order(n) if self.order == "shuffled" else slice(None)
+        n = len(bounded)
+        released = np.empty(bounded.shape)
+        order, rows = released_order(self.order, n, rng)
         for column, noise in enumerate(self.noises):
             report = None if progress is None else lambda done, before=column * n: progress(before + done)
-            released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
-        return self.made(released, columns, n, private=True, order=self.order), clamped
+            own = np.ascontiguousarray(bounded[rows, column])
+            released[:, column] = noisy(noise, own, rng, report)
+        return self.made(released, columns, n, private=rng is None, order=order), clamped
 
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded floating-point noise; see `Mechanism`."""
-        bounded, clamped = clamp(self.kind, self.domain, values)
-        released = np.column_stack(
-            [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
-        )
-        return self.made(released, columns, len(released), private=False, order="public"), clamped
-
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of noise on the first record; see `Mechanism`."""
         first, second = (clamp(self.kind, self.domain, x)[0][0] for x in (one, other))
         return additive_loss(first, second, np.array(self.scale), self.kind)
@@ -396,9 +372,7 @@ class LocalAdditive(Mechanism):
         return HALF_NOISE, replace(self, scale=tuple(s / 2 for s in self.scale))
 
 
-def clamp(
-    kind: str, domain: Pairs, values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+def clamp(kind: str, domain: Pairs, values: Floats) -> tuple[Floats, tuple[int, ...]]:
     """Return the values moved into the domain, and how many of each column were outside.
 
     Raises
@@ -448,24 +422,11 @@ def moved(words: str, base: Floats, one: Floats, other: Floats) -> Pair:
     return Pair(words, first, second)
 
 
-def _pairs_of_columns(low: Floats, high: Floats, n: int) -> Iterator[Pair]:
-    """Yield databases of which a record goes from public bounds to the others, and from beyond them."""
-    base, beyond = np.tile(low, (n, 1)), BEYOND * (high - low)
-    yield moved("a record goes from the lower bounds to the upper", base, low, high)
-    yield moved("a record goes from far below the bounds to far above", base, low - beyond, high + beyond)
-
-
 def pairs_of_groups(name: str, n: int, far: Floats, low: Floats, high: Floats) -> Iterator[Pair]:
-    """Yield databases of which a record changes its group; who changes values alone is told apart less.
+    """Yield databases of n records, one of which changes its group; changed values alone tell less.
 
-    Parameters
-    ----------
-    name : str
-        Of the column of groups.
-    n : int
-        Number of records.
-    far, low, high : ndarray, shape (d,)
-        Records: the worst to change its group, and two far apart.
+    `name` is that of the column of groups; `far` (d,) is the worst record to change its group, `low` and
+    `high` are two far apart.
     """
     base = np.tile(np.append(low, 0.0), (n, 1))
     yield moved(f"a record changes its {name}", base, np.append(far, 0.0), np.append(far, 1.0))

@@ -11,9 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import BEYOND, Mechanism, Pair, Pairs, clamp, pairs_of_groups
+from dpmix.mechanisms.curators.mechanism import (
+    BEYOND,
+    Floats,
+    Mechanism,
+    Pair,
+    Pairs,
+    Seeded,
+    clamp,
+    pairs_of_groups,
+)
+from dpmix.mechanisms.curators.private_groups import groups_stated
 from dpmix.numerics.equal_cells import cell_of, equal_edges
-from dpmix.privacy.noise import random_order
+from dpmix.privacy.noise import released_order
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.curators.private_groups import Groups
@@ -56,15 +66,15 @@ class OneColumn(Mechanism):
             "domain": [list(pair) for pair in self.domain],
             "calibration": self.calibration,
             "requested": dict(self.requested),
-            **({} if self.groups is None else {"groups": self.groups.describe()}),
+            **groups_stated(self.groups),
         } | own
 
-    def _clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def _clamp(self, values: Floats) -> tuple[Floats, tuple[int, ...]]:
         """Return the values in the domain, shape (n,), and how many were outside."""
         bounded, outside = clamp(self.kind, self.domain, values)
         return np.ascontiguousarray(bounded[:, 0]), outside
 
-    def _cells(self, values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    def _cells(self, values: Floats, bins: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         """Return the cell of each record, a bin or group * bins + bin, and how many values were outside."""
         groups: NDArray[np.int64] | int = 0
         if self.groups is not None:
@@ -81,32 +91,19 @@ class OneColumn(Mechanism):
         beyond = BEYOND * (high - low)
         yield from pairs_of_groups(self.groups.name, n, low, low - beyond, high + beyond)
 
-    def _count(self, bins: int) -> int:
-        """Return how many cells there are: bins, in each group where there are groups."""
-        return bins * (1 if self.groups is None else self.groups.count)
-
     def _release(
-        self,
-        values: NDArray[np.float64],
-        columns: Sequence[str],
-        n: int,
-        rng: np.random.Generator | None,
+        self, values: Floats, columns: Sequence[str], n: int, rng: Seeded, order: str | None = None
     ) -> Release:
-        private = rng is None
         single = values.shape[1] == 1
         return self.made(
             values,
             columns if single else self.names(columns[0]),
             n,
-            private=private,
+            private=rng is None,
             chosen={"column": columns[0]},
             labels=() if single or self.groups is None else (None, self.groups.names),
-            order=self._order(private),
+            order=order,
         )
-
-    def _order(self, private: bool) -> str | None:
-        """Return what a release says of the order of its rows; None where they are no records."""
-        return None
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns of the release."""
@@ -125,16 +122,14 @@ class LocalOneColumn(OneColumn):
 
     order: str = "shuffled"
 
-    def _order(self, private: bool) -> str | None:
-        return self.order if private else "public"
-
-    def _rows(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        """Return the values in the domain in the order of their release, and how many were outside."""
+    def _rows(self, values: Floats, rng: Seeded) -> tuple[Floats, tuple[int, ...], str]:
+        """Return values in the domain as they are released, how many were outside, and their order."""
         bounded, outside = self._clamp(values)
-        return bounded[random_order(len(bounded))] if self.order == "shuffled" else bounded, outside
+        order, rows = released_order(self.order, len(bounded), rng)
+        return bounded[rows], outside, order
 
 
-def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
+def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> Floats:
     """Return the edges of equal cells.
 
     Raises

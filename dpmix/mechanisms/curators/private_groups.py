@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Adjacency, Guarantee
 
-__all__ = ["Groups", "exact_sums", "groups_of", "sums_by_group", "with_groups"]
+__all__ = [
+    "Groups",
+    "by_groups",
+    "count_of",
+    "exact_sums",
+    "groups_of",
+    "groups_stated",
+    "sums_by_group",
+    "with_groups",
+]
 
 _KEPT = 16  # bits of kappa, so that kappa times a whole number is exact
 _CHUNK = 1 << 22  # numbers of up to 2^41 that a sum in 64 bits holds
@@ -59,11 +68,7 @@ class Groups:
         return {self.name: list(self.names)}
 
     def parted(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the values of records, shape (n, d), and their codes of groups, which stand last.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n, d + 1)
+        """Return the values (n, d) and the codes of groups, which stand last, of records (n, d + 1).
 
         Raises
         ------
@@ -80,18 +85,11 @@ class Groups:
     def kappa(self, width: float, entries: int) -> float:
         """Return by what sizes are multiplied beside sums, for noise of one scale on all: a public rule.
 
-        With sums of `entries` numbers that are centred, and W = `width` the most that two records move them
-        by together, the L1 sensitivity of (kappa sizes, sums) is W + k kappa, k = `changes`. A mean of a
-        group is sum/size, so that its noise has a variance proportional to
-        (1 + r^2/kappa^2) (W + k kappa)^2, r the mean's distance from the centre; W/(2 `entries`) is the most
-        that this is on average over the entries. The least of that is at kappa^3 = r^2 W/k.
-
-        Parameters
-        ----------
-        width : float
-            The largest of ||f(x) - c|| + ||f(x') - c|| over pairs of records, in L1 norm.
-        entries : int
-            Numbers that f has.
+        With sums of `entries` numbers that are centred, and W = `width` the largest of ||f(x) - c|| + ||f(x')
+        - c|| over pairs of records in L1 norm, the L1 sensitivity of (kappa sizes, sums) is W + k kappa, k =
+        `changes`. A mean of a group is sum/size, so that its noise has a variance proportional to (1 +
+        r^2/kappa^2) (W + k kappa)^2, r the mean's distance from the centre; W/(2 `entries`) is the most that
+        this is on average over the entries. The least of that is at kappa^3 = r^2 W/k.
         """
         distance = width / (2 * entries)
         mantissa, exponent = math.frexp((distance**2 * width / self.changes) ** (1 / 3))
@@ -103,6 +101,21 @@ def with_groups(guarantee: Guarantee, groups: Groups | None) -> Guarantee:
     return guarantee if groups is None else replace(guarantee, adjacency=Adjacency.PRIVATE_GROUPS)
 
 
+def count_of(groups: Groups | None) -> int:
+    """Return how many groups there are, 1 where there are none."""
+    return 1 if groups is None else groups.count
+
+
+def groups_stated(groups: Groups | None) -> dict[str, Any]:
+    """Return the public groups, for JSON; nothing where there are none."""
+    return {} if groups is None else {"groups": groups.describe()}
+
+
+def by_groups(groups: Groups | None) -> str:
+    """Return " by sex (2 groups)"; nothing where there are none."""
+    return "" if groups is None else f" by {groups.name} ({groups.count} groups)"
+
+
 def groups_of(stated: Mapping[str, Any] | tuple[str, tuple[str, ...]] | None) -> Groups | None:
     """Return the groups that a spec, as a pair, or a description of a release, as a mapping, states."""
     if not stated:
@@ -112,20 +125,7 @@ def groups_of(stated: Mapping[str, Any] | tuple[str, tuple[str, ...]] | None) ->
 
 
 def sums_by_group(table: NDArray[np.int64], codes: NDArray[np.int64], groups: int) -> list[list[int]]:
-    """Return the exact sum of each column of whole numbers within each group.
-
-    Parameters
-    ----------
-    table : ndarray of int64, shape (n, entries)
-        Below 2^41.
-    codes : ndarray of int64, shape (n,)
-    groups : int
-
-    Returns
-    -------
-    list of list of int
-        By group, then column.
-    """
+    """Return the exact sum of each column of whole numbers below 2^41, (n, entries), within each group."""
     return [exact_sums(table[codes == group]) for group in range(groups)]
 
 

@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import HALF_NOISE, Loss, Mechanism, Pairs, Progress, additive_loss
+from dpmix.mechanisms.curators.mechanism import (
+    HALF_NOISE,
+    Loss,
+    Mechanism,
+    Pairs,
+    Progress,
+    Released,
+    Seeded,
+    additive_loss,
+)
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent
+from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import (
     discrete_gaussian_epsilon,
     discrete_gaussian_sigma,
     laplace_rho,
     response_rho,
 )
-from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
     from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
-    from dpmix.release.sanitized import Release
 
 Floats = NDArray[np.float64]
 Noise = Literal["laplace", "geometric", "discrete_gaussian"]
+M = TypeVar("M", bound=Mechanism)
 
 ROUNDED_UP = 1 + 8 * 2.0**-52
 """Covers what a formula in floating point may lose."""
@@ -94,29 +103,25 @@ class NoisyStatistic(Mechanism):
     @property
     def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all entries together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, int(self.sensitivity), self.size)
-        return AdditiveNoise("laplace", self.s, self.sensitivity, self.size, 4.0 * self.n + 4.0)
+        return noise_of(self.noise, self.s, self.sensitivity, self.size, 4.0 * self.n + 4.0)
+
+    @property
+    def weights(self) -> Floats:
+        """What each number is multiplied by before noise of one scale is added, and divided by after."""
+        return np.ones(self.size)
 
     @property
     def scales(self) -> Floats:
         """Scale of the noise of each released number, shape (size,)."""
-        return np.full(self.size, self.s)
+        return np.asarray(self.s / self.weights)
 
     @property
     def guarantee(self) -> Guarantee:
         """Epsilon by the noise library's own privacy map, and rho."""
-        noise = self.source
-        if isinstance(noise, WholeNoise):
-            return with_groups(Guarantee(noise.loss, 0.0, self.rho, "global"), self.groups)
-        event = noise.event()
-        assert isinstance(event, LaplaceEvent)  # its noise is
-        return with_groups(Guarantee(event.epsilon, 0.0, self.rho, "global"), self.groups)
+        return with_groups(Guarantee(self.source.loss, 0.0, self.rho, "global"), self.groups)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
-        noise = self.source
-        grid = 1.0 if isinstance(noise, WholeNoise) else 2.0**noise.granularity
         return {
             "kind": self.kind,
             "columns": list(self.columns),
@@ -125,7 +130,7 @@ class NoisyStatistic(Mechanism):
             "sensitivity": [self.sensitivity],
             "calibration": self.calibration,
             "requested": dict(self.requested),
-            "granularity": [grid],
+            "granularity": [self.source.grid],
             "domain": None,
         } | self.own()
 
@@ -133,24 +138,15 @@ class NoisyStatistic(Mechanism):
         """Return what `dpmix calibrate` prints beside the guarantee."""
         return {"scale": self.s, "sensitivity": self.sensitivity, "size": self.size, "n": self.n}
 
-    def privatize(
-        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the statistic; see `Mechanism`."""
-        found, clamped = self._checked(values)
-        noise = self.source
-        noisy = noise.add(self._weighted(found))
-        if progress is not None:
-            progress(values.size)
-        return self._release(self._told(noisy), private=True), clamped
-
-    def simulate(
-        self, values: Floats, columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the statistic of simulated values with seeded noise; see `Mechanism`."""
-        found, clamped = self._checked(values)
-        noisy = self.source.simulate(self._weighted(found), rng)
-        return self._release(self._told(noisy), private=False), clamped
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
+        width = len(self.columns) + (self.groups is not None)
+        if values.shape != (self.n, width) or not np.isfinite(values).all():
+            raise PrivacyError(f"{self.kind} takes finite values of {self.n} records and {width} columns")
+        found, clamped = self.statistic(values)
+        told = noisy(self.source, found * self.weights, rng) / self.weights
+        return self.made(told[:, None], ("statistic",), self.n, private=rng is None), clamped
 
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of noise on the statistic; see `Mechanism`."""
@@ -161,64 +157,18 @@ class NoisyStatistic(Mechanism):
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
 
-    def _checked(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
-        width = len(self.columns) + (self.groups is not None)
-        if values.shape != (self.n, width) or not np.isfinite(values).all():
-            raise PrivacyError(f"{self.kind} takes finite values of {self.n} records and {width} columns")
-        found, clamped = self.statistic(values)
-        wanted = np.float64 if self.noise == "laplace" else np.int64
-        return found.astype(wanted), clamped
 
-    def _weighted(self, found: NDArray[Any]) -> NDArray[Any]:
-        """Return what one scale of noise is right for, of a statistic."""
-        return found
-
-    def _told(self, noisy: Floats) -> Floats:
-        """Return the noisy statistic of what `_weighted` gave."""
-        return noisy
-
-    def _release(self, noisy: Floats, *, private: bool) -> Release:
-        return self.made(np.ascontiguousarray(noisy[:, None]), ("statistic",), self.n, private=private)
-
-
-def calibrated_scale(make: Any, sensitivity: float, epsilon: float) -> Any:
-    """Return what `make` gives for the smallest scale nearby whose privacy map does not exceed `epsilon`.
-
-    Parameters
-    ----------
-    make : callable
-        From a scale to a mechanism.
-    sensitivity : float
-        In L1 norm.
-    epsilon : float
-        Asked for.
-
-    Raises
-    ------
-    PrivacyError
-        When no scale nearby reaches it.
-    """
-    return least_scale(make, sensitivity / epsilon, {"epsilon": epsilon}, "")
-
-
-def least_scale(make: Any, formula: float, requested: Mapping[str, float], noise: str) -> Any:
+def least_scale(
+    make: Callable[[float], M], formula: float, requested: Mapping[str, float], noise: str = ""
+) -> M:
     """Return what `make` gives for the smallest scale near a formula's whose guarantee is within `requested`.
 
-    Parameters
-    ----------
-    make : callable
-        From a scale to a mechanism.
-    formula : float
-        The scale in real numbers, which rounding makes too small by a few units in the last place.
-    requested : mapping
-        What is asked for: epsilon, delta, rho.
-    noise : str
-        What the noise is called in an error.
+    The formula is in real numbers; rounding makes it too small by a few units in the last place.
 
     Raises
     ------
     PrivacyError
-        When no scale nearby reaches it.
+        When no scale nearby reaches it, naming the `noise`.
     """
     for attempt in range(60):
         made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
@@ -233,42 +183,23 @@ def least_scale(make: Any, formula: float, requested: Mapping[str, float], noise
 
 
 def noise_rho(noise: str, scale: float, features: int = 1, granularity: float = 0.0) -> float:
-    """Return the zCDP of noise on the counts of some features, rounded up.
+    """Return the zCDP of Laplace or geometric noise on the counts of some features, rounded up.
 
-    Parameters
-    ----------
-    noise : {"laplace", "geometric"}
-        Distribution of the noise.
-    scale : float
-        Its scale.
-    features : int
-        Number of features K.
-    granularity : float
-        By how much rounding to a grid may add to a change.
+    Rounding to a grid may add `granularity` to a change.
     """
     each = (1 + granularity) / scale
     return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
-def of_discrete_gaussian(noise: DiscreteGaussianNoise, moved: int, delta: float | None) -> Guarantee:
-    """Return rho by the noise library's own privacy map, and epsilon at a delta where one is wanted.
+def of_discrete_gaussian(
+    sigma: float, moved: int, delta: float | None, rho: float | None = None
+) -> Guarantee:
+    """Return rho and, at a delta, epsilon of noise on counts of which a record moves `moved` by one.
 
-    Parameters
-    ----------
-    noise : DiscreteGaussianNoise
-    moved : int
-        How many counts a replaced record moves by one.
-    delta : float or None
+    Rho is by the noise library's own privacy map; by formula where left out, of noise drawn elsewhere.
     """
-    return _guarantee(noise.scale, noise.rho, moved, delta)
-
-
-def stated_discrete_gaussian(sigma: float, moved: int, delta: float | None) -> Guarantee:
-    """Return the guarantee of noise drawn elsewhere, by formula."""
-    return _guarantee(sigma, moved / (2 * sigma * sigma) * ROUNDED_UP, moved, delta)
-
-
-def _guarantee(sigma: float, rho: float, moved: int, delta: float | None) -> Guarantee:
+    if rho is None:
+        rho = moved / (2 * sigma * sigma) * ROUNDED_UP
     if delta is None:
         return Guarantee(None, None, rho, "global")
     return Guarantee(discrete_gaussian_epsilon(sigma, moved, delta), delta, rho, "global")
@@ -286,6 +217,5 @@ def sigma_for(spec: PerturbedHistogramMechanism | NoisyCountsMechanism, moved: i
         return spec.scale
     if spec.rho is not None:
         return math.sqrt(0.5 * moved / spec.rho)
-    assert spec.epsilon is not None  # the spec states one of the three
-    assert spec.delta is not None
+    assert spec.epsilon is not None and spec.delta is not None  # the spec states one of the three
     return discrete_gaussian_sigma(spec.epsilon, spec.delta, moved)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
-from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, PublicRecords, Stated, width
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
 
@@ -27,40 +27,35 @@ class Gaussian(LocalAdditive):
 
     kind: ClassVar[Kind] = "gaussian"
 
-    @classmethod
-    def from_spec(cls, spec: GaussianMechanism, domain: Pairs) -> Gaussian:
-        """Calibrate to a spec's (epsilon, delta), rho or scale, never exceeding what was asked.
-
-        Raises
-        ------
-        PrivacyError
-            When it cannot be met, and for the classical calibration beyond epsilon = 1.
-        """
-        if spec.scale is not None:
-            return cls(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
-        if spec.rho is not None:
-            calibration, requested = "exact", {"rho": spec.rho}
-        else:
-            assert spec.epsilon is not None  # the spec states one of the three
-            assert spec.delta is not None
-            calibration, requested = spec.calibration, {"epsilon": spec.epsilon, "delta": spec.delta}
-        mu = _mu(spec)
-        for _ in range(60):
-            share = 0.5 * mu * mu / len(domain)
-            root = math.sqrt(len(domain))
-            noises = [calibrated("gaussian", root * width(p) / mu, width(p), share) for p in domain]
-            made = cls(domain, tuple(n.scale for n in noises), calibration, requested, spec.delta)
-            total = made.guarantee
-            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
-                return made
-            mu *= 1 - 1e-15
-        raise PrivacyError(f"no Gaussian noise meets {requested}")
-
 
 def make(spec: GaussianMechanism, records: PublicRecords) -> Gaussian:
-    """Return the mechanism of a spec; see `Gaussian.from_spec`."""
-    assert spec.domain is not None  # checked
-    return Gaussian.from_spec(spec, spec.domain)
+    """Calibrate to a spec's (epsilon, delta), rho or scale, never exceeding what was asked.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met, and for the classical calibration beyond epsilon = 1.
+    """
+    domain = spec.domain
+    assert domain is not None  # checked
+    if spec.scale is not None:
+        return Gaussian(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
+    if spec.rho is not None:
+        calibration, requested = "exact", {"rho": spec.rho}
+    else:
+        assert spec.epsilon is not None and spec.delta is not None  # the spec states one of the three
+        calibration, requested = spec.calibration, {"epsilon": spec.epsilon, "delta": spec.delta}
+    mu = _mu(spec)
+    root = math.sqrt(len(domain))
+    for _ in range(60):
+        share = 0.5 * mu * mu / len(domain)
+        noises = [calibrated("gaussian", root * width(p) / mu, width(p), share) for p in domain]
+        made = Gaussian(domain, tuple(n.scale for n in noises), calibration, requested, spec.delta)
+        total = made.guarantee
+        if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+            return made
+        mu *= 1 - 1e-15
+    raise PrivacyError(f"no Gaussian noise meets {requested}")
 
 
 def stated(spec: GaussianMechanism, records: PublicRecords) -> Stated:
@@ -77,14 +72,13 @@ def stated(spec: GaussianMechanism, records: PublicRecords) -> Stated:
         assert domain is not None  # the spec requires it
         scale = tuple(math.sqrt(columns) * width(pair) / _mu(spec) for pair in domain)
     losses = [0.5 * (width(pair) / s) ** 2 for pair, s in zip(domain, scale, strict=True)]
-    return {"scale": list(scale)}, compose([GaussianEvent(loss) for loss in losses], delta=spec.delta)
+    return {"scale": list(scale)}, compose("gaussian", losses, delta=spec.delta)
 
 
 def _mu(spec: GaussianMechanism) -> float:
     if spec.rho is not None:
         return math.sqrt(2 * spec.rho)
-    assert spec.epsilon is not None  # the spec states one of the three
-    assert spec.delta is not None
+    assert spec.epsilon is not None and spec.delta is not None  # the spec states one of the three
     if spec.calibration == "classical":
         return classical_mu(spec.epsilon, spec.delta)
     return gaussian_mu(spec.epsilon, spec.delta)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, PublicRecords, Stated, width
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
 from dpmix.privacy.noise import Kind, calibrated
 
@@ -26,34 +26,29 @@ class Laplace(LocalAdditive):
 
     kind: ClassVar[Kind] = "laplace"
 
-    @classmethod
-    def from_spec(cls, spec: LaplaceMechanism, domain: Pairs) -> Laplace:
-        """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
-
-        Raises
-        ------
-        PrivacyError
-            When it cannot be met.
-        """
-        if spec.scale is not None:
-            return cls(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
-        each = _epsilon_of_each(spec, len(domain))
-        name = "epsilon" if spec.epsilon is not None else "rho"
-        asked = float(getattr(spec, name))
-        share = each
-        for _ in range(60):
-            noises = [calibrated("laplace", width(p) / share, width(p), share) for p in domain]
-            made = cls(domain, tuple(n.scale for n in noises), spec.calibration, {name: asked})
-            if float(getattr(made.guarantee, name)) <= asked:
-                return made
-            share *= 1 - 4e-16  # the sum over columns, or rho, was rounded above what was asked
-        raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
-
 
 def make(spec: LaplaceMechanism, records: PublicRecords) -> Laplace:
-    """Return the mechanism of a spec; see `Laplace.from_spec`."""
-    assert spec.domain is not None  # checked
-    return Laplace.from_spec(spec, spec.domain)
+    """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    domain = spec.domain
+    assert domain is not None  # checked
+    if spec.scale is not None:
+        return Laplace(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
+    share = _epsilon_of_each(spec, len(domain))
+    name = "epsilon" if spec.epsilon is not None else "rho"
+    asked = float(getattr(spec, name))
+    for _ in range(60):
+        noises = [calibrated("laplace", width(p) / share, width(p), share) for p in domain]
+        made = Laplace(domain, tuple(n.scale for n in noises), spec.calibration, {name: asked})
+        if float(getattr(made.guarantee, name)) <= asked:
+            return made
+        share *= 1 - 4e-16  # the sum over columns, or rho, was rounded above what was asked
+    raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
 
 
 def stated(spec: LaplaceMechanism, records: PublicRecords) -> Stated:
@@ -72,7 +67,7 @@ def stated(spec: LaplaceMechanism, records: PublicRecords) -> Stated:
         each = _epsilon_of_each(spec, columns)
         losses = [each] * columns
         scale = tuple(width(pair) / each for pair in domain)
-    return {"scale": list(scale)}, compose([LaplaceEvent(loss) for loss in losses])
+    return {"scale": list(scale)}, compose("laplace", losses)
 
 
 def _epsilon_of_each(spec: LaplaceMechanism, columns: int) -> float:

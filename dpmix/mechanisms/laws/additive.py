@@ -35,6 +35,7 @@ __all__ = [
     "WHOLE",
     "draw_noise",
     "mean_of_laplace",
+    "noise_added",
     "noise_name",
     "noise_sd",
     "noise_variance",
@@ -60,6 +61,12 @@ _NAMES = {
 def noise_name(noise: str | None) -> str:
     """Return what a noise is called within a sentence."""
     return _NAMES.get(str(noise), "noise")
+
+
+def noise_added(noise: str, scale: Sequence[float]) -> str:
+    """Return "Laplace noise of scale 2 was added to", as a sentence begins."""
+    name = noise_name(noise)
+    return f"{name[0].upper()}{name[1:]}{of_scale(scale)} was added to"
 
 
 def noise_variance(noise: str, scale: float) -> float:
@@ -118,13 +125,9 @@ class Additive(Law):
         """Return the compiled channel of rows (n, columns)."""
         raise NotImplementedError
 
-    def scales_of(self, columns: Sequence[int]) -> Floats:
-        """Return the scales of the noise on some columns; zeros where there is none."""
-        return np.array([self.scale[c] for c in columns]) if self.scale else np.zeros(len(columns))
-
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return values, or the numbers of rows; see `Law`."""
-        scales = self.scales_of(columns)
+        scales = np.array([self.scale[c] for c in columns]) if self.scale else np.zeros(len(columns))
         if rows:
             channel = self.channel_of_rows(values, scales)
             return Observation(

@@ -1,4 +1,4 @@
-"""Laws of mechanisms by kind."""
+"""Laws of mechanisms by kind, and of the kinds that are no mechanism of a spec."""
 
 from __future__ import annotations
 
@@ -6,22 +6,40 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, expect
+from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, Scales, expect
+from dpmix.spec.capabilities import Elsewhere, counted
 from dpmix.spec.kinds import MECHANISMS
 
 __all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "expect", "law_of", "law_type"]
 
-_WITHOUT_FOLDER = ("synthetic", "elsewhere")
-"""Kinds that are no mechanism of a spec."""
+
+class UnknownLaw(Law):
+    """A kind of another version: its noise is all that is read of it."""
+
+    scale: Scales
+
+
+class ElsewhereLaw(Law):
+    """Values that were made elsewhere, which the analyst's model alone describes."""
+
+    capabilities = Elsewhere
+
+    def done(self, n: int) -> str:
+        """Say that nothing is known."""
+        return (
+            f"The released values were made of {counted(n, 'record')} elsewhere, by a mechanism that the "
+            "model describes; nothing is known here of what they guarantee."
+        )
 
 
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
     if kind in MECHANISMS:
         found: type[Law] = MECHANISMS.part(kind, "law")
+    elif kind == "synthetic":
+        found = import_module("dpmix.mechanisms.laws.synthetic").LAW
     else:
-        known = kind if kind in _WITHOUT_FOLDER else "unknown"
-        found = import_module(f"dpmix.mechanisms.laws.{known}").LAW
+        found = ElsewhereLaw if kind == "elsewhere" else UnknownLaw
     return found
 
 

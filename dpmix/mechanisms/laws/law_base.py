@@ -195,7 +195,7 @@ class Law(Capabilities):
     """What is public of a mechanism, as a release states it.
 
     Keys that are not fields are kept, as those of other versions. What some mechanisms alone have, such as a
-    density by cells, is a method that raises here: whoever needs it asks `provides` before.
+    density by cells, is a method that raises TypeError here: whoever needs it asks `provides` before.
 
     Attributes
     ----------
@@ -322,6 +322,14 @@ class Law(Capabilities):
         return () if self.groups is None else next(iter(self.groups.values()))
 
     @property
+    def by_groups(self) -> tuple[str, str]:
+        """Return " by sex (f, m)", and what a sentence ends with; nothing where the release has no groups."""
+        if self.groups is None:
+            return "", ""
+        column, names = next(iter(self.groups.items()))
+        return f" by {column} ({', '.join(names)})", "; how many records a group has is private"
+
+    @property
     def public_bounds(self) -> tuple[tuple[float, float], ...] | None:
         """The public bounds of each column of the data, where it states them."""
         return self.domain or None
@@ -411,15 +419,7 @@ class Law(Capabilities):
         return None
 
     def republishes(self, n: int, delta: float | None) -> str:
-        """Say which of n records, or parts of them, are published as they are; empty where none are.
-
-        Parameters
-        ----------
-        n : int
-            Number of confidential records.
-        delta : float or None
-            Of the guarantee.
-        """
+        """Say which of n records, or parts of them, are published as they are; empty where none are."""
         return ""
 
     def warning(self, values: Floats, n: int) -> str | None:
@@ -482,48 +482,22 @@ class Law(Capabilities):
         return released
 
     def basis(self) -> Floats:
-        """Return the numbers that a record in each of the law's cells is released as, but for noise.
+        """Return the numbers (cells, numbers) that a record in each cell is released as, but for noise.
 
-        Returns
-        -------
-        ndarray of float64, shape (cells, numbers)
-            The cells are those of `edges`, equal; columns are orthonormal functions, whose means are 0.
-
-        Raises
-        ------
-        TypeError
-            For a mechanism that does not release a record as coefficients.
+        The cells are those of `edges`, equal; columns are orthonormal functions, whose means are 0.
         """
         raise TypeError(f"a {self.kind} release is not of coefficients")
 
     def draw_mean_noise(self, n: int, size: int, rng: Generator) -> Floats:
-        """Draw the means (size,) of the noise on the coefficients of n records.
-
-        Raises
-        ------
-        TypeError
-            As `basis`.
-        """
+        """Draw the means (size,) of the noise on the coefficients of n records."""
         raise TypeError(f"a {self.kind} release is not of coefficients")
 
     def log_marginal(self, z: Floats, mean: Floats, sd: Floats, scale: float) -> Floats:
-        """Return log densities of released numbers of records that are normal; arrays are broadcast.
-
-        Raises
-        ------
-        TypeError
-            For a mechanism for which they have no closed form.
-        """
+        """Return log densities of released numbers of records that are normal; arrays are broadcast."""
         raise TypeError(f"{self.kind} releases of normal records have no density in closed form")
 
     def noise_cdf(self, t: Floats) -> Floats:
-        """Return Pr(noise < t), of noise of scale 1 that is added to records.
-
-        Raises
-        ------
-        TypeError
-            For a mechanism that adds none of which it is known.
-        """
+        """Return Pr(noise < t), of noise of scale 1 that is added to records."""
         raise TypeError(f"of the noise of {self.kind} no distribution function is stated")
 
     def cell_likelihood(self, values: Floats, scale: float) -> CellLikelihood:
@@ -538,8 +512,6 @@ class Law(Capabilities):
 
         Raises
         ------
-        TypeError
-            For a mechanism for which it is not known.
         ValueError
             Where it takes too many cells; the text says why.
         """
@@ -557,11 +529,6 @@ class Law(Capabilities):
         shares : ndarray of float64, shape (B,)
             Masses of the cells.
         n : int
-
-        Raises
-        ------
-        TypeError
-            For a mechanism for which it is not known.
         """
         raise TypeError(f"what {self.kind} tells of a density is not known")
 
@@ -575,11 +542,6 @@ class Law(Capabilities):
         scale : float or ndarray of float64, shape (columns,)
             Scale of the noise of these columns.
         rng : Generator
-
-        Raises
-        ------
-        TypeError
-            For a mechanism that does not release records one by one.
         """
         raise TypeError(f"a {self.kind} release is not of records one by one")
 

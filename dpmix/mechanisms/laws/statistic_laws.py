@@ -54,14 +54,10 @@ class Statistic(Law):
 def far_beyond(
     values: Floats, n: int, least: Floats | float, most: Floats | float, scale: Floats | float
 ) -> str | None:
-    """Say how many values n records and their noise cannot reach: the sign of a wrong n, order or scale.
+    """Say how many values (rows, 1) n records and their noise cannot reach: a wrong n, order or scale.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (rows, 1)
-    n : int
-    least, most, scale : float or ndarray of float64, shape (rows, 1)
-        What records alone give at least and at most, and the scale of the noise.
+    `least` and `most` are what records alone give, numbers or arrays (rows, 1) as is the `scale` of the
+    noise.
     """
     beyond = np.maximum(values - most, least - values) > _FAR * scale
     if not beyond.any():
@@ -120,13 +116,11 @@ class SumsOfGroups(Statistic):
             raise ValueError("states a kappa that is not the noise scale of the sums by that of the sizes")
 
     def _done_by_groups(self, sums: str, n: int) -> str:
-        assert self.groups is not None
-        column, names = next(iter(self.groups.items()))
-        of_sizes, of_sums = self.scale
+        (of_sizes, of_sums), (by, private) = self.scale, self.by_groups
         return (
-            f"Laplace noise of scale {of_sums:.4g} was added to the {sums} of {n} records by {column} "
-            f"({', '.join(names)}), and of scale {of_sizes:.4g} to the sizes of these groups, which were "
-            "released for all of them together; how many records a group has is private."
+            f"Laplace noise of scale {of_sums:.4g} was added to the {sums} of {n} records{by}, and of scale "
+            f"{of_sizes:.4g} to the sizes of these groups, which were released for all of them together"
+            f"{private}."
         )
 
 
@@ -153,15 +147,7 @@ class HistogramLaw(Law):
         raise NotImplementedError
 
     def covariance(self, shares: Floats, n: int) -> tuple[float, Floats]:
-        """Return what the bins' shares are multiplied by in what is released, and its covariance given them.
-
-        Parameters
-        ----------
-        shares : float64 array (bins,)
-            Of the records.
-        n : int
-            Number of records.
-        """
+        """Return what the bins' shares are multiplied by in what is released, and its covariance."""
         raise NotImplementedError
 
     def edges(self) -> Floats:

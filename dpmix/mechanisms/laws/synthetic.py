@@ -261,7 +261,7 @@ class SyntheticLaw(Law):
         )
 
     def _from(self, n: int) -> str:
-        given = f"{n} record{'' if n == 1 else 's'}"
+        given = counted(n, "record")
         stated = None if self.concentration is None else f"{float(self.concentration):.4g}"
         if self.generator == "pitman_yor":
             discount = float(self.discount)

@@ -26,6 +26,8 @@ from dpmix.mechanisms.curators.mechanism import (
     Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     additive_loss,
     moved,
@@ -35,13 +37,14 @@ from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.in_words import figure
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent
+from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
+from dpmix.privacy.exact import generator_from
+from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated, noisy
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-    from dpmix.release.sanitized import Release
 
 __all__ = [
     "GroupedLogMoments",
@@ -105,47 +108,6 @@ class LogMoments(Mechanism):
     domain: Pairs = ()
     groups: Groups | None = None
 
-    @classmethod
-    def from_spec(
-        cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
-    ) -> LogMoments:
-        """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
-
-        Groups are for `GroupedLogMoments`.
-
-        Raises
-        ------
-        SpecError
-            When the compositions have fewer than two parts, thresholds do not decrease, or a part of the
-            records would be empty.
-        PrivacyError
-            When the guarantee cannot be met.
-        """
-        if len(columns) < 2:
-            raise SpecError(
-                "data.columns: names one share; a composition has two or more: name all of its columns"
-            )
-        if spec.components is not None and spec.components != len(columns):
-            raise SpecError(f"mechanism.components: {spec.components}, but data.columns names {len(columns)}")
-        thresholds = thresholds_of(spec)
-        first, second = epsilons_of(spec)
-        if len(thresholds) == 1 and second:
-            raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
-        return cls(
-            columns=tuple(columns),
-            thresholds=thresholds,
-            epsilon1=first,
-            epsilon2=second,
-            sizes=sizes_of(spec, n),
-            calibration=spec.calibration,
-            requested={
-                k: float(getattr(spec, k))
-                for k in ("epsilon", "epsilon1", "epsilon2")
-                if getattr(spec, k) is not None
-            },
-            groups=groups,
-        )
-
     def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw records of nobody; see `Mechanism`."""
         return rng.dirichlet(np.ones(len(self.columns)), n)
@@ -169,26 +131,23 @@ class LogMoments(Mechanism):
         sensitivity = exact_width(threshold, d) / n * ROUNDED_UP + rounding
         # a difference of means, or of a mean and the smallest possible one
         spread = abs(math.log(threshold)) + 1.0
+        return self._laplace(paper_width(threshold, d) / n, sensitivity, d, spread)
+
+    def _laplace(self, paper: float, sensitivity: float, size: int, spread: float) -> AdditiveNoise:
+        """Return noise on `size` numbers: by their exact sensitivity, or scaled to the paper's."""
         if self.calibration == "paper":
-            scale = paper_width(threshold, d) / n / self.epsilon1
-            return AdditiveNoise("laplace", scale, sensitivity, d, spread)
-        return calibrated(
-            "laplace", sensitivity / self.epsilon1, sensitivity, self.epsilon1, block=d, spread=spread
-        )
+            return AdditiveNoise("laplace", paper / self.epsilon1, sensitivity, size, spread)
+        scale = sensitivity / self.epsilon1
+        return calibrated("laplace", scale, sensitivity, self.epsilon1, block=size, spread=spread)
 
     @property
     def guarantee(self) -> Guarantee:
         """What means and choice cost together, the most over thresholds and parts, by the noises' maps."""
-        losses = []
-        for threshold in self.thresholds:
-            for part in range(len(self.sizes)):
-                event = self.noise(part, threshold).event()
-                assert isinstance(event, LaplaceEvent)  # its noise is
-                losses.append(event.epsilon)
-        first, choice = max(losses), self.choice
+        parts = range(len(self.sizes))
+        first, choice = max(self.noise(part, a).loss for a in self.thresholds for part in parts), self.choice
         if choice is None:
             return Guarantee(first, 0.0, laplace_rho(first) * ROUNDED_UP, "global")
-        second = choice.epsilon
+        second = choice.loss
         total = math.nextafter(first + second, math.inf)
         limit = sum(self.requested.values())
         total = min(total, limit) if first + second <= limit else total
@@ -241,48 +200,36 @@ class LogMoments(Mechanism):
         """Refuse what are no compositions, in groups where there are any; see `Mechanism`."""
         self._parted(values)
 
-    def privatize(
-        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         """Release the moments; see `Mechanism`. Nothing is clamped: what is censored is not told."""
-        released = self._release(values, None)
-        if progress is not None:
-            progress(values.size)
-        return released, (0,) * len(self.columns)
-
-    def simulate(
-        self, values: Floats, columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the moments of simulated compositions with seeded noise; see `Mechanism`."""
-        return self._release(values, rng), (0,) * len(self.columns)
-
-    def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
         shares, codes = self._parted(values)
         if len(shares) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(shares)}")
         threshold, scores = self._choose(shares, rng)
-        noisy, own = self._noisy(shares, codes, threshold, rng)
+        told, own = self._with_noise(shares, codes, threshold, rng)
         chosen = {"threshold": threshold} | own | ({} if scores is None else {"scores": scores})
-        return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+        release = self.made(told[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+        return release, (0,) * len(self.columns)
 
     def _parted(self, values: Floats) -> tuple[Floats, Codes]:
         """Return the compositions of records, divided by their sums, and the codes of their groups."""
         return checked(values, self.columns), np.zeros(len(values), dtype=np.int64)
 
-    def _noisy(
-        self, shares: Floats, codes: Codes, threshold: float, rng: np.random.Generator | None
+    def _with_noise(
+        self, shares: Floats, codes: Codes, threshold: float, rng: Seeded
     ) -> tuple[Floats, dict[str, Any]]:
         """Return what is released at a threshold, shape (size,), and what is public of its noise."""
         order = np.arange(self.n)
         if len(self.sizes) > 1:
-            seed = int.from_bytes(os.urandom(32), "little")
-            order = (np.random.default_rng(seed) if rng is None else rng).permutation(self.n)
+            order = (generator_from(os.urandom) if rng is None else rng).permutation(self.n)
         parts, scales, start = [], [], 0
         for part, size in enumerate(self.sizes):
             means = mean_logs(shares[order[start : start + size]], threshold)
             start += size
             noise = self.noise(part, threshold)
-            parts.append(noise.add(means) if rng is None else noise.simulate(means, rng))
+            parts.append(noisy(noise, means, rng))
             scales.append(noise.scale)
         return np.concatenate(parts), {"scale": scales}
 
@@ -298,7 +245,7 @@ class LogMoments(Mechanism):
         s, t = max(sizes, key=lambda pair: side(pair[0]) + side(pair[1]))
         one, other = np.zeros(d), np.zeros(d)
         one[:s], other[s : s + t] = 1.0 / s, 1.0 / t
-        words = f"a record goes from {s} equal part{'s' * (s > 1)} to {t} other{'s' * (t > 1)}"
+        words = f"a record goes from {counted(s, 'equal part')} to {counted(t, 'other')}"
         yield moved(words, middle, one, other)
         yield moved("a record goes from one part to equal parts", middle, np.eye(d)[0], np.full(d, 1.0 / d))
 
@@ -337,10 +284,8 @@ class LogMoments(Mechanism):
     ) -> Loss:
         """Return the loss of what is released at the threshold told after it, and of scores after that."""
         candidates, choice = self.thresholds, self.choice
-        scores = [
-            np.diff([(x.min(axis=1) >= a).sum() for a in candidates], prepend=0).astype(float) for x in shares
-        ]
-        of_scores = None if choice is None else additive_loss(scores[0], scores[1], choice.scale, "geometric")
+        first, second = (self._scores(x).astype(float) for x in shares)
+        of_scores = None if choice is None else additive_loss(first, second, choice.scale, "geometric")
 
         def loss(releases: Floats) -> Floats:
             found = np.zeros(len(releases))
@@ -356,16 +301,18 @@ class LogMoments(Mechanism):
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, epsilon1=2 * self.epsilon1, epsilon2=2 * self.epsilon2)
 
-    def _choose(self, shares: Floats, rng: np.random.Generator | None) -> tuple[float, list[float] | None]:
+    def _scores(self, shares: Floats) -> Codes:
+        """Return the numbers of records that each threshold is the first to leave uncensored."""
+        smallest = shares.min(axis=1)
+        return np.diff([np.count_nonzero(smallest >= a) for a in self.thresholds], prepend=0)
+
+    def _choose(self, shares: Floats, rng: Seeded) -> tuple[float, list[float] | None]:
         """Return the threshold, and the noisy scores it was chosen by."""
         noise = self.choice
         if noise is None:
             return self.thresholds[0], None
-        smallest = shares.min(axis=1)
-        uncensored = np.array([(smallest >= a).sum() for a in self.thresholds], dtype=np.int64)
-        scores = np.diff(uncensored, prepend=0)
-        noisy = noise.add(scores) if rng is None else noise.simulate(scores, rng)
-        return self.thresholds[chosen_threshold(noisy, self.n, self.epsilon2)], noisy.tolist()
+        scores = noisy(noise, self._scores(shares), rng)
+        return self.thresholds[chosen_threshold(scores, self.n, self.epsilon2)], scores.tolist()
 
 
 def checked(values: Floats, columns: Sequence[str]) -> Floats:
@@ -411,20 +358,12 @@ def _whole_logs(shares: Floats, threshold: float) -> NDArray[np.int64]:
 
 
 def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
-    """Return the number of the threshold that noisy scores choose (methods, section 8).
+    """Return the number of the threshold that noisy scores (M,) choose (methods, section 8).
 
-    With g the smallest integer that the noise reaches with probability at most 0.025: the first threshold if
-    s_1 + g >= 0.99 n, else the smallest one that surely leaves one record in a hundred more uncensored,
-    s_m - g >= 0.01 n, else the first.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (M,)
-        Noisy numbers of records that each threshold is the first to leave uncensored.
-    n : int
-        Number of records.
-    epsilon : float
-        Of the noise, whose parameter is exp(-epsilon/2).
+    The scores are numbers of records that each is the first to leave uncensored, their noise of parameter
+    exp(-epsilon/2). With g the smallest integer that the noise reaches with probability at most 0.025: the
+    first threshold if s_1 + g >= 0.99 n, else the smallest one that surely leaves one record in a hundred
+    more uncensored, s_m - g >= 0.01 n, else the first.
     """
     parameter = math.exp(-epsilon / 2)
     g = max(0, math.ceil(-2 * math.log(0.025 * (1 + parameter)) / epsilon))
@@ -483,20 +422,16 @@ class GroupedLogMoments(LogMoments):
         The public groups; values have their codes as last column.
     """
 
-    @property
-    def known(self) -> Groups:
-        """The groups, which are given."""
-        assert self.groups is not None  # else it is no such mechanism
-        return self.groups
+    groups: Groups
 
     @property
     def size(self) -> int:
         """Numbers in the release: G - 1 sizes, then d sums of each group."""
-        return self.known.count - 1 + self.known.count * len(self.columns)
+        return self.groups.count - 1 + self.groups.count * len(self.columns)
 
     def settings(self, threshold: float) -> Grouped:
         """Return centre, kappa and sensitivities at a threshold."""
-        return grouped_sums(threshold, len(self.columns), self.known)
+        return grouped_sums(threshold, len(self.columns), self.groups)
 
     def noise(self, part: int, threshold: float) -> AdditiveNoise:
         """Return the noise of kappa times the sizes, and of the sums, at a threshold."""
@@ -505,60 +440,46 @@ class GroupedLogMoments(LogMoments):
         rounding = 2 * d * (2.0**-_BITS + 4 * abs(math.log(threshold)) * (self.n + 1) * 2.0**-52)
         sensitivity = found.width * _UP + rounding
         spread = 2 * self.n * (abs(math.log(threshold)) + found.kappa + 1.0)
-        wide = found.paper * _UP if self.calibration == "paper" else sensitivity
-        if self.calibration == "paper":
-            return AdditiveNoise("laplace", wide / self.epsilon1, sensitivity, self.size, spread)
-        return calibrated(
-            "laplace", wide / self.epsilon1, sensitivity, self.epsilon1, block=self.size, spread=spread
-        )
+        return self._laplace(found.paper * _UP, sensitivity, self.size, spread)
 
     def statistic(self, values: Floats, threshold: float) -> Floats:
-        """Return the exact (sizes, sums), shape (G - 1 + G d,), as they are released but for noise.
-
-        Parameters
-        ----------
-        values : ndarray, shape (n, d + 1)
-            Compositions, and the codes of groups.
-        threshold : float
-            a.
-        """
+        """Return the exact (sizes, sums), shape (G - 1 + G d,), of compositions beside codes (n, d + 1)."""
         return self._statistic(*self._parted(values), threshold)
 
     def _statistic(self, shares: Floats, codes: Codes, threshold: float) -> Floats:
-        sizes = np.bincount(codes, minlength=self.known.count)[:-1].astype(np.float64)
+        sizes = np.bincount(codes, minlength=self.groups.count)[:-1].astype(np.float64)
         centre = round(self.settings(threshold).centre * 2.0**_BITS)
-        by_group = sums_by_group(_whole_logs(shares, threshold) - centre, codes, self.known.count)
+        by_group = sums_by_group(_whole_logs(shares, threshold) - centre, codes, self.groups.count)
         sums = np.array([float(total) for group in by_group for total in group]) * 2.0**-_BITS
         return np.concatenate([sizes, sums])
 
     @property
     def guarantee(self) -> Guarantee:
         """What sizes, sums and choice cost together."""
-        return with_groups(super().guarantee, self.known)
+        return with_groups(super().guarantee, self.groups)
 
     def describe(self) -> dict[str, Any]:
         """Return what is public before anything is chosen, for JSON."""
-        return super().describe() | {"groups": self.known.describe()}
+        return super().describe() | {"groups": self.groups.describe()}
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee, by threshold where several."""
+        settings = [self.settings(a) for a in self.thresholds]
         found: dict[str, list[Any]] = {
-            name: [] for name in ("scale", "sensitivity", "sensitivity_paper", "kappa", "centre")
+            "scale": [self._scales(a) for a in self.thresholds],
+            "sensitivity": [each.width for each in settings],
+            "sensitivity_paper": [each.paper for each in settings],
+            "kappa": [each.kappa for each in settings],
+            "centre": [each.centre for each in settings],
         }
-        for a in self.thresholds:
-            made = self.settings(a)
-            for name, value in zip(
-                found, (self._scales(a), made.width, made.paper, made.kappa, made.centre), strict=True
-            ):
-                found[name].append(value)
-        own = {"n": self.n, "groups": self.known.describe(), "epsilon1": self.epsilon1}
+        own = {"n": self.n, "groups": self.groups.describe(), "epsilon1": self.epsilon1}
         if len(self.thresholds) == 1:
             return own | {name: values[0] for name, values in found.items()}
         return own | {"epsilon2": self.epsilon2, "thresholds": list(self.thresholds)} | found
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        d, known = len(self.columns), self.known
+        d, known = len(self.columns), self.groups
         sums = f"on {d} sums of logarithms by {known.name} ({known.count} groups)"
         if len(self.thresholds) == 1:
             of_sizes, of_sums = self._scales(self.thresholds[0])
@@ -573,13 +494,13 @@ class GroupedLogMoments(LogMoments):
         )
 
     def _parted(self, values: Floats) -> tuple[Floats, Codes]:
-        shares, codes = self.known.parted(values)
+        shares, codes = self.groups.parted(values)
         return checked(shares, self.columns), codes
 
     def scales(self, threshold: float) -> Floats:
         """Return the scale of the noise of each released number at a threshold, shape (size,)."""
-        sums = self.known.count * len(self.columns)
-        return np.repeat(self._scales(threshold), (self.known.count - 1, sums))
+        sums = self.groups.count * len(self.columns)
+        return np.repeat(self._scales(threshold), (self.groups.count - 1, sums))
 
     def _scales(self, threshold: float) -> list[float]:
         """Return the noise of sizes, and of sums."""
@@ -594,7 +515,7 @@ class GroupedLogMoments(LogMoments):
         s = int(np.argmax(np.maximum(0.0, -parts * np.log(parts * a)) + (d - 2 * parts) * u)) + 1
         far, spread = np.zeros(d), np.zeros(d)
         far[:s], spread[d // 2 :] = 1.0 / s, 1.0 / (d - d // 2)
-        yield from pairs_of_groups(self.known.name, n, far, np.eye(d)[0], spread)
+        yield from pairs_of_groups(self.groups.name, n, far, np.eye(d)[0], spread)
 
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of sizes and sums at the threshold told, and of scores; see `Mechanism`."""
@@ -606,16 +527,16 @@ class GroupedLogMoments(LogMoments):
         shares = [x[:, :-1] / x[:, :-1].sum(axis=1)[:, None] for x in (one, other)]
         return self._loss_at_threshold(shares, self.size, of_sums)
 
-    def _noisy(
-        self, shares: Floats, codes: Codes, threshold: float, rng: np.random.Generator | None
+    def _with_noise(
+        self, shares: Floats, codes: Codes, threshold: float, rng: Seeded
     ) -> tuple[Floats, dict[str, Any]]:
         found, noise = self.settings(threshold), self.noise(0, threshold)
         weighted = self._statistic(shares, codes, threshold)
-        sizes = slice(self.known.count - 1)
+        sizes = slice(self.groups.count - 1)
         weighted[sizes] *= found.kappa
-        noisy = noise.add(weighted) if rng is None else noise.simulate(weighted, rng)
-        noisy[sizes] /= found.kappa
-        return noisy, {
+        told = noisy(noise, weighted, rng)
+        told[sizes] /= found.kappa
+        return told, {
             "scale": [noise.scale / found.kappa, noise.scale],
             "sensitivity": [noise.sensitivity],
             "kappa": found.kappa,
@@ -668,11 +589,40 @@ def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
 
 
 def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
-    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
+    """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+    Raises
+    ------
+    SpecError
+        When the compositions have fewer than two parts, thresholds do not decrease, or a part of the records
+        would be empty.
+    PrivacyError
+        When the guarantee cannot be met.
+    """
+    columns, groups = records.names, records.groups
     assert records.n is not None  # checked
-    if records.groups is not None:
-        return GroupedLogMoments.from_spec(spec, records.names, records.n, records.groups)
-    return LogMoments.from_spec(spec, records.names, records.n)
+    if len(columns) < 2:
+        raise SpecError(
+            "data.columns: names one share; a composition has two or more: name all of its columns"
+        )
+    if spec.components is not None and spec.components != len(columns):
+        raise SpecError(f"mechanism.components: {spec.components}, but data.columns names {len(columns)}")
+    thresholds = thresholds_of(spec)
+    first, second = epsilons_of(spec)
+    if len(thresholds) == 1 and second:
+        raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
+    keys = ("epsilon", "epsilon1", "epsilon2")
+    of: type[LogMoments] = LogMoments if groups is None else GroupedLogMoments
+    return of(
+        columns=columns,
+        thresholds=thresholds,
+        epsilon1=first,
+        epsilon2=second,
+        sizes=sizes_of(spec, records.n),
+        calibration=spec.calibration,
+        requested={k: float(v) for k in keys if (v := getattr(spec, k)) is not None},
+        groups=groups,
+    )
 
 
 def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
@@ -727,12 +677,6 @@ def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[flo
 
 def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> list[tuple[str, Any, Any]]:
     """Return what a spec means at the threshold that a release chose, beside what was made, by key.
-
-    Parameters
-    ----------
-    spec : LogMomentsMechanism
-    made : LogMomentsLaw
-        Of the release.
 
     Raises
     ------

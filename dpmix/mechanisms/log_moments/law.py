@@ -29,12 +29,7 @@ __all__ = [
 def exact_width(threshold: float, parts: int) -> float:
     """Return how far one record can move the sum of log max(x, a) in L1 norm (methods, section 8).
 
-    Parameters
-    ----------
-    threshold : float
-        a, between 0 and 1.
-    parts : int
-        Number of parts d of a composition, at least 2.
+    Compositions have d = `parts` >= 2 parts, and 0 < a < 1 is the threshold.
     """
 
     def side(count: int) -> float:
@@ -62,13 +57,6 @@ def centre_of(threshold: float, parts: int) -> float:
     g((d + 1)/2) - g((d - 1)/2) for odd d, or 0 where that is negative. There 2 D is `exact_width`, which it
     is never below: a record that changes its group moves the two groups' sums of log max(x_j, a) - c no
     more than one that changes its values moves the sums of its own group.
-
-    Parameters
-    ----------
-    threshold : float
-        a, between 0 and 1.
-    parts : int
-        Number of parts d of a composition, at least 2.
     """
 
     def g(count: int) -> float:
@@ -82,12 +70,7 @@ def centre_of(threshold: float, parts: int) -> float:
 def centred_width(threshold: float, parts: int, centre: float) -> float:
     """Return the largest of sum_j |log max(x_j, a) - c| over compositions x, at c of `centre_of` or below.
 
-    Parameters
-    ----------
-    threshold, parts
-        As in `centre_of`.
-    centre : float
-        c, from log a to log(a)/2.
+    That is, from log a to log(a)/2.
     """
     u = centre - math.log(threshold)
     return max(max(0.0, -s * math.log(s * threshold)) + (parts - 2 * s) * u for s in range(1, parts + 1))

@@ -19,7 +19,7 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
     pairs_of_groups,
 )
-from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups_stated, with_groups
 from dpmix.mechanisms.curators.statistic import (
     Floats,
     NoisyStatistic,
@@ -27,11 +27,9 @@ from dpmix.mechanisms.curators.statistic import (
     noise_rho,
     of_discrete_gaussian,
     sigma_for,
-    stated_discrete_gaussian,
 )
 from dpmix.mechanisms.laws.additive import noise_name, noise_sd
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -74,62 +72,6 @@ class NoisyCounts(NoisyStatistic):
     categories: tuple[tuple[str, ...] | None, ...] = ()
     delta: float | None = None
 
-    @classmethod
-    def from_spec(
-        cls,
-        spec: NoisyCountsMechanism,
-        columns: Sequence[str],
-        n: int,
-        categories: Sequence[tuple[str, ...] | None] = (),
-        groups: Groups | None = None,
-    ) -> NoisyCounts:
-        """Calibrate to what a spec states; the recorded guarantee never exceeds what was asked.
-
-        Parameters
-        ----------
-        spec : NoisyCountsMechanism
-            Checked.
-        columns : sequence of str
-            Names of the features, and the class last.
-        n : int
-            Number of records.
-        categories : sequence of tuple of str or None
-            Public categories of each column.
-        groups : Groups, optional
-            Groups whose sizes are private; their codes stand last in values, after the class.
-
-        Raises
-        ------
-        SpecError
-            When levels, classes and categories do not go with the columns.
-        PrivacyError
-            When the guarantee cannot be met.
-        """
-        check_levels(spec, columns, categories)
-
-        names = ("epsilon", "delta", "rho", "scale")
-        requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
-
-        def make(scale: float) -> NoisyCounts:
-            return cls(
-                columns=tuple(columns),
-                s=scale,
-                calibration="scale" if spec.scale is not None else "exact",
-                requested=requested,
-                n=n,
-                noise=spec.noise,
-                levels=spec.levels,
-                classes=spec.classes,
-                categories=tuple(categories),
-                groups=groups,
-                delta=spec.delta,
-            )
-
-        if spec.scale is not None:
-            return make(spec.scale)
-        made: NoisyCounts = least_scale(make, formula_scale(spec), requested, spec.noise)
-        return made
-
     def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw records of nobody; see `Mechanism`."""
         sizes = (*self.levels, self.classes)
@@ -141,18 +83,11 @@ class NoisyCounts(NoisyStatistic):
         return sensitivity_of(self.noise, len(self.levels))
 
     @property
-    def source(self) -> AdditiveNoise | WholeNoise:
-        """The noise of all counts together."""
-        if self.noise == "discrete_gaussian":
-            return DiscreteGaussianNoise(self.s, self.sensitivity, self.size)
-        return super().source
-
-    @property
     def guarantee(self) -> Guarantee:
         """By the noise library's own privacy map; see `NoisyStatistic`."""
-        noise = self.source
-        if isinstance(noise, DiscreteGaussianNoise):
-            return with_groups(of_discrete_gaussian(noise, 2 * len(self.levels), self.delta), self.groups)
+        if self.noise == "discrete_gaussian":
+            found = of_discrete_gaussian(self.s, 2 * len(self.levels), self.delta, self.source.loss)
+            return with_groups(found, self.groups)
         return super().guarantee
 
     @property
@@ -168,7 +103,7 @@ class NoisyCounts(NoisyStatistic):
     @property
     def cells(self) -> int:
         """Number of classes, or of pairs of group and class."""
-        return self.classes * (1 if self.groups is None else self.groups.count)
+        return self.classes * count_of(self.groups)
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
@@ -199,30 +134,23 @@ class NoisyCounts(NoisyStatistic):
 
     def own(self) -> dict[str, Any]:
         """Return levels, classes and categories."""
-        known = {
-            name: list(names)
-            for name, names in zip(self.columns, self.categories, strict=False)
-            if names is not None
-        }
+        pairs = zip(self.columns, self.categories, strict=False)
+        known = {name: list(names) for name, names in pairs if names is not None}
         found: dict[str, Any] = {"levels": list(self.levels), "classes": self.classes}
-        if known:
-            found["categories"] = known
-        return found if self.groups is None else found | {"groups": self.groups.describe()}
+        return found | ({"categories": known} if known else {}) | groups_stated(self.groups)
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
-        own = {} if self.groups is None else {"groups": self.groups.describe()}
-        return super().figures() | own
+        return super().figures() | groups_stated(self.groups)
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         of = "sigma" if self.noise == "discrete_gaussian" else "scale"
         words = noise_name(self.noise)
         words = words[0].upper() + words[1:] if self.noise == "laplace" else words
-        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
         return (
             f"{words} of {of} {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
-            f"{self.classes} classes{by}"
+            f"{self.classes} classes{by_groups(self.groups)}"
         )
 
 
@@ -274,26 +202,54 @@ def formula_scale(spec: NoisyCountsMechanism) -> float:
 
 
 def make(spec: NoisyCountsMechanism, records: PublicRecords) -> NoisyCounts:
-    """Return the mechanism of a spec; see `NoisyCounts.from_spec`."""
-    assert records.n is not None  # checked
-    return NoisyCounts.from_spec(spec, records.names, records.n, records.categories, records.groups)
+    """Calibrate to what a spec states; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    SpecError
+        When levels, classes and categories do not go with the columns.
+    PrivacyError
+        When the guarantee cannot be met.
+    """
+    check_levels(spec, records.names, records.categories)
+    n = records.n
+    assert n is not None  # checked
+    names = ("epsilon", "delta", "rho", "scale")
+    requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
+
+    def scaled(scale: float) -> NoisyCounts:
+        return NoisyCounts(
+            columns=records.names,
+            s=scale,
+            calibration="scale" if spec.scale is not None else "exact",
+            requested=requested,
+            n=n,
+            noise=spec.noise,
+            levels=spec.levels,
+            classes=spec.classes,
+            categories=tuple(records.categories),
+            groups=records.groups,
+            delta=spec.delta,
+        )
+
+    if spec.scale is not None:
+        return scaled(spec.scale)
+    return least_scale(scaled, formula_scale(spec), requested, spec.noise)
 
 
 def stated(spec: NoisyCountsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     features, groups = len(spec.levels), records.groups
     scale = formula_scale(spec)
-    own: dict[str, Any] = {
+    own = {
         "levels": list(spec.levels),
         "classes": spec.classes,
         "noise": spec.noise,
         "scale": [scale],
         "sensitivity": [sensitivity_of(spec.noise, features)],
-    }
-    if groups is not None:
-        own["groups"] = groups.describe()
+    } | groups_stated(groups)
     if spec.noise == "discrete_gaussian":
-        guarantee = stated_discrete_gaussian(scale, 2 * features, spec.delta)
+        guarantee = of_discrete_gaussian(scale, 2 * features, spec.delta)
     else:
         guarantee = Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
     return own, with_groups(guarantee, groups)

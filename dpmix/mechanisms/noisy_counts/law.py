@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dpmix.mechanisms.laws.additive import noise_name
+from dpmix.mechanisms.laws.additive import noise_added
 from dpmix.mechanisms.laws.law_base import (
     Floats,
     OneScale,
     Says,
     Whole,
-    of_scale,
     whole_where_all_are,
 )
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
@@ -84,15 +83,11 @@ class NoisyCountsLaw(Statistic):
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""
-        noise = noise_name(self.noise)
-        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of "
-        added += counted(n, "record")
-        together = "by class and level, which were released for all of them together"
-        if self.groups is None:
-            return f"{added} {together}."
-        column, names = next(iter(self.groups.items()))
-        private = "how many records a group has is private"
-        return f"{added} by {column} ({', '.join(names)}) {together}; {private}."
+        by, private = self.by_groups
+        return (
+            f"{noise_added(self.noise, self.scale)} the counts of {counted(n, 'record')}{by} by class and "
+            f"level, which were released for all of them together{private}."
+        )
 
 
 LAW = NoisyCountsLaw

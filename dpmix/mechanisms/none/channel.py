@@ -12,10 +12,8 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_nothing,
     log_marginal,
-    noise_variance,
 )
 from dpmix.numerics.special import exp, log_beta
 
@@ -38,31 +36,6 @@ def _fill_marginal(channel: NoNoise, kernel: NormalNIG, theta, h, z, start, stop
     fill_normal(theta[MEAN, h], theta[VARIANCE, h], z, start, stop, out)
 
 
-@draw_latent.register
-def _draw_latent(channel: NoNoise, kernel: NormalNIG, rng, z, theta, h):
-    return z
-
-
-@noise_variance.register
-def _noise_variance(channel: NoNoise):
-    return 0.0
-
-
-@hides.register
-def _hides(channel: NoNoise):
-    return False
-
-
-@log_constant.register
-def _log_constant(channel: NoNoise):
-    return 0.0
-
-
-@draw_start.register
-def _draw_start(channel: NoNoise, kernel: NormalNIG, rng, z):
-    return z
-
-
 @log_marginal.register
 def _log_marginal_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, z, theta, h):
     return log_normal(z, theta[MEAN, h], theta[VARIANCE, h] + kernel.floor)
@@ -71,16 +44,6 @@ def _log_marginal_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, z, the
 @fill_marginal.register
 def _fill_marginal_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, theta, h, z, start, stop, out):
     fill_normal(theta[MEAN, h], theta[VARIANCE, h] + kernel.floor, z, start, stop, out)
-
-
-@draw_latent.register
-def _draw_latent_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z, theta, h):
-    return z
-
-
-@draw_start.register
-def _draw_start_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z):
-    return z
 
 
 @log_marginal.register
@@ -102,11 +65,15 @@ def _fill_marginal_beta(channel: NoNoise, kernel: Beta, theta, h, z, start, stop
         out[i - start] = exp(height) if height < 709.0 else math.inf
 
 
-@draw_latent.register
-def _draw_latent_beta(channel: NoNoise, kernel: Beta, rng, z, theta, h):
+def _draw_latent(channel, kernel, rng, z, theta, h):
     return z
 
 
-@draw_start.register
-def _draw_start_beta(channel: NoNoise, kernel: Beta, rng, z):
+def _draw_start(channel, kernel, rng, z):
     return z
+
+
+hides_nothing(NoNoise)
+for _kernel in (NormalNIG, NormalTruncatedNIG, Beta):
+    draw_latent.register(_draw_latent, NoNoise, _kernel)
+    draw_start.register(_draw_start, NoNoise, _kernel)

@@ -13,31 +13,31 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
+    Floats,
     Loss,
     NoisyCells,
-    Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     additive_loss,
 )
 from dpmix.mechanisms.curators.one_column import OneColumn
-from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups_stated, with_groups
 from dpmix.mechanisms.curators.statistic import (
     least_scale,
     noise_rho,
     of_discrete_gaussian,
     sigma_for,
-    stated_discrete_gaussian,
 )
 from dpmix.mechanisms.laws.additive import noise_sd
-from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
+from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
-from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
-    from dpmix.release.sanitized import Release
 
 Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
 
@@ -75,62 +75,16 @@ class PerturbedHistogram(OneColumn):
     n: int | None = None
     delta: float | None = None
 
-    @classmethod
-    def from_spec(
-        cls,
-        spec: PerturbedHistogramMechanism,
-        domain: Pairs,
-        n: int | None = None,
-        groups: Groups | None = None,
-    ) -> PerturbedHistogram:
-        """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
-
-        Raises
-        ------
-        PrivacyError
-            When it cannot be met.
-        """
-        names = ("epsilon", "delta", "rho", "scale")
-        requested = {k: float(getattr(spec, k)) for k in names if getattr(spec, k) is not None}
-        formula = formula_scale(spec)
-
-        def make(scale: float) -> PerturbedHistogram:
-            return cls(
-                domain=domain,
-                calibration="scale" if spec.scale is not None else "exact",
-                requested=requested,
-                bins=spec.bins,
-                noise=spec.noise,
-                s=scale,
-                n=spec.n if n is None else n,
-                delta=spec.delta,
-                groups=groups,
-            )
-
-        if spec.scale is not None:
-            return make(formula)
-        made: PerturbedHistogram = least_scale(make, formula, requested, spec.noise)
-        return made
-
-    @property
-    def scale(self) -> tuple[float, ...]:
-        """The scale of every count's noise."""
-        return (self.s,)
-
     @property
     def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.cells)
-        if self.noise == "discrete_gaussian":
-            return DiscreteGaussianNoise(self.s, SENSITIVITY["discrete_gaussian"], self.cells)
         spread = 2.0**53 if self.n is None else float(self.n)
-        return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
+        return noise_of(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
 
     @property
     def cells(self) -> int:
         """Number of counts."""
-        return self._count(self.bins)
+        return self.bins * count_of(self.groups)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -140,33 +94,26 @@ class PerturbedHistogram(OneColumn):
     @property
     def _guarantee(self) -> Guarantee:
         noise = self.source
-        if isinstance(noise, DiscreteGaussianNoise):
-            return of_discrete_gaussian(noise, 2, self.delta)
-        if isinstance(noise, WholeNoise):
-            return Guarantee(noise.loss, 0.0, noise_rho(self.noise, self.s), "global")
-        event = noise.event()
-        if isinstance(event, LaplaceEvent):
-            rho = noise_rho(self.noise, self.s, granularity=2.0**noise.granularity)
-            return Guarantee(event.epsilon, 0.0, rho, "global")
-        return compose([event], delta=self.delta, trust="global")
+        if self.noise == "discrete_gaussian":
+            return of_discrete_gaussian(self.s, 2, self.delta, noise.loss)
+        if self.noise == "gaussian":
+            return compose("gaussian", [noise.loss], delta=self.delta, trust="global")
+        grid = noise.grid if self.noise == "laplace" else 0.0
+        return Guarantee(noise.loss, 0.0, noise_rho(self.noise, self.s, granularity=grid), "global")
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
         """The bins and their noise; see `Mechanism`."""
-        source = self.source
-        cells = source.size if isinstance(source, WholeNoise) else source.block
-        return cells, noise_sd(self.noise, self.s)
+        return self.cells, noise_sd(self.noise, self.s)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
-        noise = self.source
-        grid = 1.0 if isinstance(noise, WholeNoise) else 2.0**noise.granularity
         return self._describe(
             bins=self.bins,
             noise=self.noise,
             scale=[self.s],
             sensitivity=[SENSITIVITY[self.noise]],
-            granularity=[grid],
+            granularity=[self.source.grid],
         )
 
     def figures(self) -> dict[str, Any]:
@@ -175,38 +122,22 @@ class PerturbedHistogram(OneColumn):
         if self.noise == "geometric":
             found["parameter"] = math.exp(-1 / self.s)
         if self.groups is not None:
-            found |= {"groups": self.groups.describe(), "cells": self.cells}
+            found |= groups_stated(self.groups) | {"cells": self.cells}
         return found | ({} if self.n is None else {"n": self.n})
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
-        return f"{_WORDS[self.noise]} {self.s:.6g} on the counts of {columns[0]} in {self.bins} bins{by}"
+        counts = f"the counts of {columns[0]} in {self.bins} bins{by_groups(self.groups)}"
+        return f"{_WORDS[self.noise]} {self.s:.6g} on {counts}"
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         counts, clamped = self._counts(values)
-        noise = self.source
-        noisy = noise.add(counts) if isinstance(noise, WholeNoise) else noise.add(counts.astype(np.float64))
-        if progress is not None:
-            progress(len(values))
-        return self._release(noisy[:, None], columns, len(values), None), clamped
+        told = noisy(self.source, counts, rng)
+        return self._release(told[:, None], columns, len(values), rng), clamped
 
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        counts, clamped = self._counts(values)
-        noise = self.source
-        if isinstance(noise, WholeNoise):
-            noisy = noise.simulate(counts, rng)
-        else:
-            noisy = noise.simulate(counts.astype(np.float64), rng)
-        return self._release(noisy[:, None], columns, len(values), rng), clamped
-
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of noise on the counts; see `Mechanism`."""
         first, second = (self._counts(x)[0].astype(float) for x in (one, other))
         return additive_loss(first, second, self.s, self.noise)
@@ -215,7 +146,7 @@ class PerturbedHistogram(OneColumn):
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
 
-    def _counts(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    def _counts(self, values: Floats) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         if self.n is not None and len(values) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
         cells, clamped = self._cells(values, self.bins)
@@ -237,8 +168,7 @@ def formula_scale(spec: PerturbedHistogramMechanism) -> float:
     if spec.noise == "gaussian":
         if spec.rho is not None:
             return 1 / math.sqrt(spec.rho)
-        assert spec.epsilon is not None  # the spec states one of the three
-        assert spec.delta is not None
+        assert spec.epsilon is not None and spec.delta is not None  # the spec states one of the three
         return math.sqrt(2.0) / gaussian_mu(spec.epsilon, spec.delta)
     if spec.epsilon is not None:
         return 2 / spec.epsilon
@@ -247,9 +177,34 @@ def formula_scale(spec: PerturbedHistogramMechanism) -> float:
 
 
 def make(spec: PerturbedHistogramMechanism, records: PublicRecords) -> PerturbedHistogram:
-    """Return the mechanism of a spec; see `PerturbedHistogram.from_spec`."""
-    assert spec.domain is not None  # checked
-    return PerturbedHistogram.from_spec(spec, spec.domain, records.n, records.groups)
+    """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    domain = spec.domain
+    assert domain is not None  # checked
+    names = ("epsilon", "delta", "rho", "scale")
+    requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
+
+    def scaled(scale: float) -> PerturbedHistogram:
+        return PerturbedHistogram(
+            domain=domain,
+            calibration="scale" if spec.scale is not None else "exact",
+            requested=requested,
+            bins=spec.bins,
+            noise=spec.noise,
+            s=scale,
+            n=spec.n if records.n is None else records.n,
+            delta=spec.delta,
+            groups=records.groups,
+        )
+
+    if spec.scale is not None:
+        return scaled(spec.scale)
+    return least_scale(scaled, formula_scale(spec), requested, spec.noise)
 
 
 def stated(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Stated:
@@ -260,11 +215,11 @@ def stated(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Stated:
         "noise": spec.noise,
         "scale": [scale],
         "sensitivity": [SENSITIVITY[spec.noise]],
-    } | ({} if groups is None else {"groups": groups.describe()})
+    } | groups_stated(groups)
     if spec.noise == "gaussian":
-        guarantee = compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
+        guarantee = compose("gaussian", [1 / scale**2], delta=spec.delta, trust="global")
     elif spec.noise == "discrete_gaussian":
-        guarantee = stated_discrete_gaussian(scale, 2, spec.delta)
+        guarantee = of_discrete_gaussian(scale, 2, spec.delta)
     else:
         guarantee = Guarantee(2 / scale, 0.0, noise_rho(spec.noise, scale), "global")
     return own, with_groups(guarantee, groups)

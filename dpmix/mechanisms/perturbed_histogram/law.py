@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from dpmix.mechanisms.laws.additive import NOISES, WHOLE, draw_noise, noise_name, noise_variance
+from dpmix.mechanisms.laws.additive import NOISES, WHOLE, draw_noise, noise_added, noise_variance
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -18,7 +18,6 @@ from dpmix.mechanisms.laws.law_base import (
     Says,
     first,
     moments_of_cells,
-    of_scale,
     whole_where_all_are,
 )
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
@@ -99,15 +98,10 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""
-        noise = noise_name(self.noise)
-        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of "
-        added += counted(n, "record")
-        if self.groups is None:
-            return f"{added} in {self.bins} bins, which were released for all of them together."
-        column, names = next(iter(self.groups.items()))
+        by, private = self.by_groups
         return (
-            f"{added} by {column} ({', '.join(names)}) in {self.bins} bins, which were released for all of "
-            "them together; how many records a group has is private."
+            f"{noise_added(self.noise, self.scale)} the counts of {counted(n, 'record')}{by} in {self.bins} "
+            f"bins, which were released for all of them together{private}."
         )
 
     def moments(

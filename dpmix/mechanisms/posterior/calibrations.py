@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.posterior.certificate import Neighbours, can_be_certified, neighbours
+from dpmix.mechanisms.posterior.certificate import Neighbours, neighbours
 from dpmix.posteriors.hellinger_law import (
     ROUNDING,
     ExponentialMechanism,
@@ -182,16 +182,7 @@ def verified(
 ) -> Certified | None:
     """Return the certificate of what a search is said to have found, None where it does not hold.
 
-    Parameters
-    ----------
-    family : Neighbours
-        All pairs of databases.
-    gamma, scale : float
-        Of the law.
-    actual : float
-        What is said to be its epsilon at `delta`.
-    epsilon, delta : float
-        That it must meet.
+    `actual` is what is said to be the epsilon of the law at the `delta` that it must meet beside `epsilon`.
     """
     sound = 0 < gamma < _LARGEST_GAMMA and _SCALES[0] <= scale <= _SCALES[1] and 0 <= actual <= epsilon
     if not sound:
@@ -360,29 +351,13 @@ class Proof:
         return max(wide, 1.0), 4 * error / nearest + _FLOATS
 
     def epsilon(self, gamma: float, exponent: float) -> float:
-        """Return the epsilon at which a law is proved to have this delta.
-
-        Parameters
-        ----------
-        gamma : float
-            Of the smooth sensitivity.
-        exponent : float
-            a, half of the epsilon of the exponential mechanism.
-        """
+        """Return the epsilon at which a law is proved to have this delta; `exponent` is a."""
         wide, more = self.apart
         found = 2 * exponent * wide + math.expm1(gamma + more) * self.log_ratio + 4 * _WEIGHTS
         return found * (1 + _FLOATS)
 
     def gamma(self, epsilon: float, scale: float) -> float:
-        """Return the largest gamma with which a scale of the exponent meets epsilon; 0 or less for none.
-
-        Parameters
-        ----------
-        epsilon : float
-            Wanted.
-        scale : float
-            c, between 0 and 1.
-        """
+        """Return the largest gamma with which a scale c of the exponent meets epsilon; 0 or less for none."""
         wide, more = self.apart
         left = epsilon * (1 - 2 * _FLOATS) - 4 * _WEIGHTS - scale * epsilon * wide
         return (math.log1p(left / self.log_ratio) - more) * (1 - _FLOATS) if left > 0 else 0.0
@@ -426,7 +401,7 @@ def proved(prior: tuple[float, ...], n: int, epsilon: float, delta: float) -> Pr
     of = Posteriors(prior, n)
     bits = weight_bits(epsilon, delta, of.size)
     proof = Proof(of, delta)
-    family = neighbours(of) if can_be_certified(of) else None
+    family = neighbours(of)
     rows = some_databases(of)
 
     def error_at(logit: float) -> float:
@@ -520,16 +495,10 @@ def some_databases(of: Posteriors) -> Integers:
 def mean_errors(law: ExponentialMechanism, rows: Integers) -> float:
     """Return the expected Hellinger distance between released and true posterior, the mean over databases.
 
-    By Metropolis chains on the released counts that start at the true ones and move 1, 2, 4, .. records from
-    one category to another; the first third is left out. Where categories are many and a release says next
-    to nothing, chains are too short to get as far as it does (by 6% for 7 categories and an error of 0.8);
-    what is to be chosen by it errs less.
-
-    Parameters
-    ----------
-    law : ExponentialMechanism
-    rows : ndarray of int64, shape (k, d)
-        True counts.
+    By Metropolis chains on the released counts that start at the true ones, `rows` (k, d), and move 1, 2, 4,
+    .. records from one category to another; the first third is left out. Where categories are many and a
+    release says next to nothing, chains are too short to get as far as it does (by 6% for 7 categories and an
+    error of 0.8); what is to be chosen by it errs less.
     """
     of = law.posteriors
     rng = np.random.default_rng(1)
@@ -572,19 +541,9 @@ def mean_errors(law: ExponentialMechanism, rows: Integers) -> float:
 
 
 def noise_errors(of: Posteriors, scale: float, rows: Integers) -> Floats:
-    """Return the expected error of two-sided geometric noise on the counts, moved to the nearest posterior.
+    """Return the expected errors (k,) of two-sided geometric noise on counts, moved to the nearest posterior.
 
-    Parameters
-    ----------
-    of : Posteriors
-    scale : float
-        Of the noise.
-    rows : ndarray of int64, shape (k, d)
-        True counts.
-
-    Returns
-    -------
-    ndarray, shape (k,)
+    `rows` (k, d) are the true counts.
     """
     rng = np.random.default_rng(2)
     each = -(-_DRAWS // len(rows))

@@ -92,16 +92,9 @@ def divergences_of_two(
 
 @njit
 def divergences_of_pairs(weights: Floats, totals: Floats, pairs: Integers, growth: float) -> Floats:
-    """Return the larger hockey-stick divergence of the two directions of each pair of databases.
+    """Return the larger hockey-stick divergence of the two directions of each pair (p, 2) of databases.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (k, k)
-        Of every posterior (column) under every database (row).
-    totals : ndarray, shape (k,)
-    pairs : ndarray of int64, shape (p, 2)
-    growth : float
-        e^eps.
+    `weights` (k, k) are those of every posterior (column) under every database (row), and `growth` is e^eps.
     """
     found = np.empty(pairs.shape[0])
     for place in range(pairs.shape[0]):
@@ -149,12 +142,12 @@ class Neighbours(abc.ABC):
         """Number of pairs of neighbouring databases."""
 
     @abc.abstractmethod
-    def some(self) -> Integers:
-        """Return the databases that a search looks at."""
-
-    @abc.abstractmethod
     def every(self) -> Integers:
         """Return databases such that all others have the same pairs, up to the order of categories."""
+
+    def some(self) -> Integers:
+        """Return the databases that a search looks at: here all of those."""
+        return self.every()
 
     @abc.abstractmethod
     def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
@@ -180,14 +173,8 @@ class Neighbours(abc.ABC):
     def certified(self, law: ExponentialMechanism, epsilon: float) -> tuple[float, int, float]:
         """Certify a law over all pairs.
 
-        Returns
-        -------
-        delta : float
-            Upper bound of the largest hockey-stick divergence at epsilon.
-        worst : int
-            A database where it is.
-        error : float
-            Mean Hellinger error.
+        Returned are an upper bound of the largest hockey-stick divergence at epsilon, a database where it is,
+        and the mean Hellinger error.
         """
         rows = self.every()
         deltas, errors = self.evaluate(law, epsilon, rows)
@@ -284,10 +271,6 @@ class Few(Neighbours):
 
     def every(self) -> Integers:
         """Return the databases in order, all of them where the prior has different entries."""
-        return self.own
-
-    def some(self) -> Integers:
-        """Return `every`."""
         return self.own
 
     def _neighbours(self) -> tuple[Integers, Integers]:

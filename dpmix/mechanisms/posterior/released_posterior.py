@@ -7,8 +7,6 @@ nearest that a posterior can have; it is the baseline of the exponential mechani
 from __future__ import annotations
 
 import abc
-import dataclasses
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -19,27 +17,28 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
+    Floats,
     Loss,
     Mechanism,
     Pair,
     Pairs,
     Progress,
+    Released,
+    Seeded,
     additive_loss,
     moved,
 )
-from dpmix.mechanisms.curators.statistic import calibrated_scale, noise_rho
+from dpmix.mechanisms.curators.statistic import least_scale, noise_rho
 from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.posteriors.simulated_draws import settled
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
-    from dpmix.privacy.exact import Source
     from dpmix.release.sanitized import Release
 
 __all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "PosteriorRelease"]
 
-Floats = NDArray[np.float64]
 Method = Literal["hellinger", "laplace", "geometric"]
 
 
@@ -83,12 +82,8 @@ class PosteriorRelease(Mechanism):
         """Return what is public of this method alone, for JSON."""
 
     @abc.abstractmethod
-    def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
+    def choose(self, counts: tuple[int, ...], rng: Seeded) -> tuple[Floats, dict[str, Any]]:
         """Return counts that are private, shape (d,), and anything else that may be released of them."""
-
-    @abc.abstractmethod
-    def imitate(self, counts: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
-        """Return what `choose` does, from a seeded generator: simulations only."""
 
     def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw records of nobody; see `Mechanism`."""
@@ -122,12 +117,7 @@ class PosteriorRelease(Mechanism):
         return f"; method {self.method} chosen by expected error, of public numbers alone: {known}"
 
     def counts(self, values: Floats) -> tuple[int, ...]:
-        """Return the counts of the categories.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n, 1)
-            Codes 0, .., d - 1.
+        """Return the counts of the categories, of codes 0, .., d - 1, shape (n, 1).
 
         Raises
         ------
@@ -142,52 +132,27 @@ class PosteriorRelease(Mechanism):
             )
         return tuple(np.bincount(codes.astype(np.int64), minlength=d).tolist())
 
-    def privatize(
-        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the posterior given codes of categories; see `Mechanism`."""
-        release = _named(self.privatize_counts(self.counts(values)), columns)
-        if progress is not None:
-            progress(values.size)
-        return release, (0,)
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
+        return self.release_of_counts(self.counts(values), rng, columns[0]), (0,)
 
-    def simulate(
-        self, values: Floats, columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the posterior given simulated codes with seeded randomness; see `Mechanism`."""
-        return _named(self.simulate_counts(self.counts(values), rng), columns), (0,)
+    def release_of_counts(
+        self, counts: Sequence[float] | NDArray[np.generic], rng: Seeded = None, column: str | None = None
+    ) -> Release:
+        """Release the posterior given counts, by the operating system's randomness or `rng`'s.
 
-    def privatize_counts(self, counts: Sequence[float] | NDArray[np.generic]) -> Release:
-        """Release the posterior given counts, with the operating system's randomness.
-
-        Parameters
-        ----------
-        counts : sequence
-            Of the categories, confidential.
+        Where `column` is given, the release names what was counted.
 
         Raises
         ------
         PrivacyError
             When they are not whole numbers of at least 0 that sum to n, one for each entry of the prior.
         """
-        checked = checked_counts(counts, len(self.prior), self.n)
-        return self._release(*self.choose(checked, os.urandom), private=True)
-
-    def simulate_counts(
-        self, counts: Sequence[float] | NDArray[np.generic], rng: np.random.Generator
-    ) -> Release:
-        """Release the posterior given simulated counts, with seeded randomness; see `privatize_counts`."""
-        checked = checked_counts(counts, len(self.prior), self.n)
-        return self._release(*self.imitate(checked, rng), private=False)
-
-    def _release(self, chosen: Floats, more: Mapping[str, Any], *, private: bool) -> Release:
+        chosen, more = self.choose(checked_counts(counts, len(self.prior), self.n), rng)
         values = (np.array(self.prior) + chosen)[:, None]
-        return self.made(values, ("parameter",), self.n, private=private, chosen=more)
-
-
-def _named(release: Release, columns: Sequence[str]) -> Release:
-    """Return a release whose mechanism states the column whose categories were counted."""
-    return dataclasses.replace(release, mechanism=release.mechanism.updated(column=columns[0]))
+        named = {} if column is None else {"column": column}
+        return self.made(values, ("parameter",), self.n, private=rng is None, chosen=more | named)
 
 
 # Noise on the counts
@@ -231,8 +196,7 @@ class NoisyPosterior(PosteriorRelease):
         def make(scale: float) -> NoisyPosterior:
             return cls(s=scale, sensitivity=sensitivity, requested=asked, **public)
 
-        made: NoisyPosterior = calibrated_scale(make, float(sensitivity), epsilon)
-        return made
+        return least_scale(make, sensitivity / epsilon, {"epsilon": epsilon})
 
     @property
     def moved(self) -> int:
@@ -245,34 +209,25 @@ class NoisyPosterior(PosteriorRelease):
         return 1 if len(self.prior) == 2 else len(self.prior)
 
     @property
-    def source(self) -> AdditiveNoise | GeometricNoise:
+    def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
-        if self.noise == "geometric":
-            return GeometricNoise(self.s, self.moved, self.noisy_size)
-        return AdditiveNoise("laplace", self.s, float(self.moved), self.noisy_size, float(self.n))
+        return noise_of(self.noise, self.s, float(self.moved), self.noisy_size, float(self.n))
 
     @property
     def guarantee(self) -> Guarantee:
         """Epsilon by the noise library's own privacy map, and rho."""
-        noise = self.source
         rho = noise_rho(self.noise, self.s, 1, 2.0**-40) * self.moved / 2
-        if isinstance(noise, GeometricNoise):
-            return Guarantee(noise.epsilon, 0.0, rho, "global")
-        event = noise.event()
-        assert isinstance(event, LaplaceEvent)  # its noise is
-        return Guarantee(event.epsilon, 0.0, rho, "global")
+        return Guarantee(self.source.loss, 0.0, rho, "global")
 
     def own(self) -> dict[str, Any]:
         """Return noise, scale and post-processing."""
-        noise = self.source
-        grid = 1.0 if isinstance(noise, GeometricNoise) else 2.0**noise.granularity
         two = len(self.prior) == 2
         return {
             "calibration": "exact",
             "noise": self.noise,
             "scale": [self.s],
             "sensitivity": [self.sensitivity],
-            "granularity": [grid],
+            "granularity": [self.source.grid],
             "post_processing": "first count clipped to [0, n]"
             if two
             else "nearest counts of at least 0 that sum to n",
@@ -293,13 +248,10 @@ class NoisyPosterior(PosteriorRelease):
             f"{self.chosen_in_words()}"
         )
 
-    def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
-        """Return noisy counts as a posterior can have them; the noise has its own source, the system's."""
-        return self._settled(self.source.add(self._without_noise(counts)))
-
-    def imitate(self, counts: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
-        """Return the same with seeded noise."""
-        return self._settled(self.source.simulate(self._without_noise(counts), rng))
+    def choose(self, counts: tuple[int, ...], rng: Seeded) -> tuple[Floats, dict[str, Any]]:
+        """Return noisy counts as a posterior can have them, and these counts; see `PosteriorRelease`."""
+        told = noisy(self.source, np.array(counts[: self.noisy_size]), rng)
+        return settled(told, self.n), {"noisy_counts": told.tolist()}
 
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the noisy counts, which are told last; see `Mechanism`."""
@@ -311,15 +263,6 @@ class NoisyPosterior(PosteriorRelease):
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
-
-    def _without_noise(self, counts: tuple[int, ...]) -> NDArray[Any]:
-        """Return the counts that noise is added to, whole numbers for geometric noise."""
-        return np.array(
-            counts[: self.noisy_size], dtype=np.int64 if self.noise == "geometric" else np.float64
-        )
-
-    def _settled(self, noisy: Floats) -> tuple[Floats, dict[str, Any]]:
-        return settled(noisy, self.n), {"noisy_counts": noisy.tolist()}
 
 
 class LaplacePosterior(NoisyPosterior):

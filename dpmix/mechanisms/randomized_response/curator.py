@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,24 +14,27 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import (
     TWICE_EPSILON,
+    Floats,
     Loss,
     Mechanism,
     Pair,
     Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     loss_of_near_outputs,
     moved,
     order_in_words,
 )
 from dpmix.privacy.accounting import Guarantee, sum_up
-from dpmix.privacy.near_outputs import NearOutputs, ratio_below
-from dpmix.privacy.noise import random_order
+from dpmix.privacy.exact import source_of
+from dpmix.privacy.near_outputs import NearOutputs, draw_columns, ratio_below
+from dpmix.privacy.noise import released_order
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
-    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class RandomizedResponse(Mechanism):
         if not self.categories or not all(len(set(names)) == len(names) > 1 for names in self.categories):
             raise PrivacyError("randomized response is of columns with two different categories or more")
 
-    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def random_records(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw records of nobody; see `Mechanism`."""
         sizes = tuple(len(names) for names in self.categories)
         return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
@@ -112,7 +114,7 @@ class RandomizedResponse(Mechanism):
             f"other, {order_in_words(self.order)}"
         )
 
-    def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def codes(self, values: Floats) -> NDArray[np.int64]:
         """Return the numbers of categories, shape (n, d).
 
         Raises
@@ -127,24 +129,16 @@ class RandomizedResponse(Mechanism):
             raise PrivacyError("randomized response takes numbers of the public categories only")
         return values.astype(np.int64)
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         codes = self.codes(values)
-        if self.order == "shuffled":
-            codes = codes[random_order(len(codes))]
-        released = self._draw(codes, os.urandom)
-        if progress is not None:
-            progress(codes.size)
-        return self._made(released, columns, private=True, order=self.order), (0,) * len(self.categories)
-
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        released = self._draw(self.codes(values), rng.bytes)
-        return self._made(released, columns, private=False, order="public"), (0,) * len(self.categories)
+        order, rows = released_order(self.order, len(codes), rng)
+        released = draw_columns(self.responses, codes[rows], source_of(rng))
+        release = self.made(
+            released, columns, len(codes), private=rng is None, labels=self.categories, order=order
+        )
+        return release, (0,) * len(self.categories)
 
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
         """Yield databases of which a record changes every category; see `Mechanism`."""
@@ -152,24 +146,13 @@ class RandomizedResponse(Mechanism):
         ends = np.array([len(names) - 1.0 for names in self.categories])
         yield moved(words, np.zeros((n, columns)), np.zeros(columns), ends)
 
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's answers; see `Mechanism`."""
         return loss_of_near_outputs(one[0], other[0], self.responses[0])
 
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with the square of its ratio; see `Mechanism`."""
         return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
-
-    def _draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[np.float64]:
-        drawn = [r.draw(np.ascontiguousarray(codes[:, c]), source) for c, r in enumerate(self.responses)]
-        return np.column_stack(drawn).astype(np.float64)
-
-    def _made(
-        self, released: NDArray[np.float64], columns: Sequence[str], *, private: bool, order: str
-    ) -> Release:
-        return self.made(
-            released, columns, len(released), private=private, labels=self.categories, order=order
-        )
 
 
 def categories_of(records: PublicRecords) -> tuple[tuple[str, ...], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
@@ -15,22 +14,24 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import (
     TWICE_EPSILON,
+    Floats,
     Loss,
-    Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     smoothing_of_twice_epsilon,
 )
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
-from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups_stated, with_groups
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
+from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up, source_of
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
-    from dpmix.release.sanitized import Release
 
 _GRID = 2**52
 
@@ -57,45 +58,6 @@ class SmoothedHistogram(OneColumn):
     n: int
     weight: float
 
-    @classmethod
-    def from_spec(
-        cls,
-        spec: SmoothedHistogramMechanism,
-        domain: Pairs,
-        n: int | None = None,
-        groups: Groups | None = None,
-    ) -> SmoothedHistogram:
-        """Calibrate to a spec's epsilon or weight; the recorded guarantee never exceeds what was asked.
-
-        Parameters
-        ----------
-        spec : SmoothedHistogramMechanism
-            Checked.
-        domain : tuple of one (lo, hi)
-            Public bounds.
-        n : int, optional
-            Number of records, in place of ``spec.n``.
-        groups : Groups, optional
-            Groups whose sizes are private; their codes stand last in values.
-
-        Raises
-        ------
-        SpecError
-            When the number of records is not known.
-        """
-        weight, requested, records = weight_of(spec, n, 1 if groups is None else groups.count)
-        calibration = "exact" if spec.weight is None else "weight"
-        return cls(
-            domain=domain,
-            calibration=calibration,
-            requested=requested,
-            bins=spec.bins,
-            draws=spec.draws,
-            n=records,
-            weight=weight,
-            groups=groups,
-        )
-
     @property
     def guarantee(self) -> Guarantee:
         """Guarantee of the weight that is used, rounded up."""
@@ -105,7 +67,7 @@ class SmoothedHistogram(OneColumn):
     @property
     def cells(self) -> int:
         """Number of cells that a draw is of."""
-        return self._count(self.bins)
+        return self.bins * count_of(self.groups)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
@@ -113,48 +75,28 @@ class SmoothedHistogram(OneColumn):
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
-        found: dict[str, Any] = {
-            "weight": self.weight,
-            "bins": self.bins,
-            "draws": self.draws,
-            "n": self.n,
-        }
-        if self.groups is None:
-            return found
-        return found | {"groups": self.groups.describe(), "cells": self.cells}
+        found: dict[str, Any] = {"weight": self.weight, "bins": self.bins, "draws": self.draws, "n": self.n}
+        return found if self.groups is None else found | groups_stated(self.groups) | {"cells": self.cells}
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say what is released."""
-        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
-        drawn = f"{self.draws} draw{'s' * (self.draws > 1)}"
+        bins = f"{self.bins} bins{by_groups(self.groups)}"
         return (
-            f"sampling noise: {drawn} from the histogram of {columns[0]} in {self.bins} bins{by}, smoothed "
-            f"with weight {self.weight:.6g}"
+            f"sampling noise: {counted(self.draws, 'draw')} from the histogram of {columns[0]} in {bins}, "
+            f"smoothed with weight {self.weight:.6g}"
         )
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
-        drawn, clamped = self.draw(values, os.urandom)
-        if progress is not None:
-            progress(len(values))
-        return self._release(drawn, columns, self.n, None), clamped
-
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        drawn, clamped = self.draw(values, rng.bytes)
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
+        drawn, clamped = self.draw(values, source_of(rng))
         return self._release(drawn, columns, self.n, rng), clamped
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns of the release."""
         return (column,) if self.groups is None else (column, self.groups.name)
 
-    def draw(
-        self, values: NDArray[np.float64], source: Source
-    ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def draw(self, values: Floats, source: Source) -> tuple[Floats, tuple[int, ...]]:
         """Return draws, shape (k, 1) or with codes of groups (k, 2), and how many values were clamped."""
         if len(values) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
@@ -164,10 +106,10 @@ class SmoothedHistogram(OneColumn):
         left, right = edges[chosen], edges[chosen + 1]
         place = (integers(_GRID, self.draws, source) + 0.5) / _GRID
         inside = np.nextafter(right, -np.inf)
-        drawn: NDArray[np.float64] = np.clip(left + place * (right - left), left, inside)
+        drawn: Floats = np.clip(left + place * (right - left), left, inside)
         return (drawn[:, None] if self.groups is None else np.column_stack([drawn, group])), clamped
 
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of all draws; see `Mechanism`."""
         logs = [
             np.log(
@@ -180,7 +122,7 @@ class SmoothedHistogram(OneColumn):
         edges = checked_edges(self.kind, self.domain[0], self.bins)
         k, width = self.draws, 1 if self.groups is None else 2
 
-        def loss(releases: NDArray[np.float64]) -> NDArray[np.float64]:
+        def loss(releases: Floats) -> Floats:
             drawn = releases[:, : k * width].reshape(len(releases), k, width)
             found = cell_of(drawn[:, :, 0], edges)
             if width == 2:
@@ -198,24 +140,9 @@ class SmoothedHistogram(OneColumn):
 def draw_cells(
     cells: NDArray[np.int64], bins: int, weight: float, draws: int, source: Source
 ) -> NDArray[np.int64]:
-    """Draw bins from a smoothed histogram, exactly: any bin with probability `weight`, else a record's.
+    """Draw bins (draws,) of a smoothed histogram, exactly: any with probability `weight`, else a record's.
 
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        Bin of each record.
-    bins : int
-        Number of bins.
-    weight : float
-        Probability of a uniform draw.
-    draws : int
-        Number of draws.
-    source : callable
-        Gives this many random bytes.
-
-    Returns
-    -------
-    ndarray of int64, shape (draws,)
+    `cells` (n,) are the bins of the records.
     """
     of_records = cells[integers(len(cells), draws, source)]
     uniform = bernoulli(weight.as_integer_ratio(), draws, source)
@@ -239,13 +166,7 @@ def weight_of(
 ) -> tuple[float, dict[str, float], int]:
     """Return the weight of a spec, rounded up, what it asks for, and the number of records.
 
-    Parameters
-    ----------
-    spec : SmoothedHistogramMechanism
-    n : int or None
-        Number of records, in place of ``spec.n``.
-    groups : int
-        Number of groups, in each of which there are ``spec.bins`` cells.
+    Each group has ``spec.bins`` cells; `n` is in place of ``spec.n``.
 
     Raises
     ------
@@ -271,9 +192,26 @@ def weight_of(
 
 
 def make(spec: SmoothedHistogramMechanism, records: PublicRecords) -> SmoothedHistogram:
-    """Return the mechanism of a spec; see `SmoothedHistogram.from_spec`."""
+    """Calibrate to a spec's epsilon or weight; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    SpecError
+        When the number of records is not known.
+    """
+    groups = records.groups
     assert spec.domain is not None  # checked
-    return SmoothedHistogram.from_spec(spec, spec.domain, records.n, records.groups)
+    weight, requested, n = weight_of(spec, records.n, count_of(groups))
+    return SmoothedHistogram(
+        domain=spec.domain,
+        calibration="exact" if spec.weight is None else "weight",
+        requested=requested,
+        bins=spec.bins,
+        draws=spec.draws,
+        n=n,
+        weight=weight,
+        groups=groups,
+    )
 
 
 def stated(spec: SmoothedHistogramMechanism, records: PublicRecords) -> Stated:
@@ -285,10 +223,7 @@ def stated(spec: SmoothedHistogramMechanism, records: PublicRecords) -> Stated:
         When the number of records is not known.
     """
     groups = records.groups
-    count = 1 if groups is None else groups.count
+    count = count_of(groups)
     weight, _, n = weight_of(spec, records.n, count)
-    own: dict[str, Any] = {"bins": spec.bins, "draws": spec.draws, "weight": weight, "scale": []}
-    if groups is not None:
-        own["groups"] = groups.describe()
-    guarantee = smoothed_guarantee(count * spec.bins, spec.draws, n, weight)
-    return own, with_groups(guarantee, groups)
+    own = {"bins": spec.bins, "draws": spec.draws, "weight": weight, "scale": []} | groups_stated(groups)
+    return own, with_groups(smoothed_guarantee(count * spec.bins, spec.draws, n, weight), groups)

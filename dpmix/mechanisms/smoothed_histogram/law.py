@@ -95,13 +95,9 @@ class SmoothedHistogramLaw(HistogramLaw):
         drawn = f"{counted(self.draws, 'draw')} from the histogram of {counted(n, 'record')}"
         verb = "was" if self.draws == 1 else "were"
         mixed = f"mixed with the uniform density (weight {self.weight:.4g}), {verb} released for all of them"
-        if self.groups is None:
-            return f"{drawn} over {self.bins} bins, {mixed} together."
-        column, names = next(iter(self.groups.items()))
-        return (
-            f"{drawn} by {column} ({', '.join(names)}) over {self.bins} bins in each group, {mixed} "
-            "together; how many records a group has is private."
-        )
+        by, private = self.by_groups
+        each = " in each group" if by else ""
+        return f"{drawn}{by} over {self.bins} bins{each}, {mixed} together{private}."
 
     def moments(
         self, values: Floats, column: int, n: int, pair: tuple[float, float] | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
@@ -17,11 +16,14 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     TWICE_EPSILON,
+    Floats,
     Loss,
     Mechanism,
     Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     clamp,
     loss_of_near_outputs,
@@ -29,14 +31,13 @@ from dpmix.mechanisms.curators.mechanism import (
 )
 from dpmix.mechanisms.curators.one_column import checked_edges
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.privacy.exact import Source, digits
-from dpmix.privacy.near_outputs import NearOutputs, ratio_below
-from dpmix.privacy.noise import random_order
+from dpmix.privacy.exact import digits, source_of
+from dpmix.privacy.near_outputs import NearOutputs, draw_columns, ratio_below
+from dpmix.privacy.noise import released_order
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
     from dpmix.privacy.accounting import Guarantee
-    from dpmix.release.sanitized import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,19 +83,6 @@ class SquareWave(Mechanism):
         if not (self.domain and self.cells >= 2 and 0 <= 2 * self.reach < self.cells):
             raise PrivacyError("a square wave has two cells or more, and reaches over less than half of them")
 
-    @classmethod
-    def from_spec(cls, spec: SquareWaveMechanism, domain: Pairs) -> SquareWave:
-        """Calibrate to a spec's epsilon; the recorded guarantee never exceeds it.
-
-        Raises
-        ------
-        PrivacyError
-            When it cannot be met.
-        """
-        ratio, reach = ratio_and_reach(spec, len(domain))
-        asked = {"epsilon": float(spec.epsilon or 0.0)}
-        return cls(domain=domain, cells=spec.cells, reach=reach, ratio=ratio, requested=asked)
-
     @property
     def response(self) -> NearOutputs:
         """The response to a record's cell."""
@@ -128,7 +116,7 @@ class SquareWave(Mechanism):
             f"{order_in_words(self.order)}"
         )
 
-    def inputs(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    def inputs(self, values: Floats) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         """Return the cell of each number, shape (n, d), and how many of each column were outside."""
         bounded, outside = clamp(self.kind, self.domain, values)
         found = np.empty(bounded.shape, dtype=np.int64)
@@ -137,25 +125,16 @@ class SquareWave(Mechanism):
             found[:, column] = cell_of(np.ascontiguousarray(bounded[:, column]), edges)
         return found, outside
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         cells, clamped = self.inputs(values)
-        if self.order == "shuffled":
-            cells = cells[random_order(len(cells))]
-        released = draw_columns(self.response, cells, os.urandom, progress)
-        return self.made(released, columns, len(released), private=True, order=self.order), clamped
+        order, rows = released_order(self.order, len(cells), rng)
+        responses = (self.response,) * len(self.domain)
+        released = draw_columns(responses, cells[rows], source_of(rng), progress)
+        return self.made(released, columns, len(released), private=rng is None, order=order), clamped
 
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        cells, clamped = self.inputs(values)
-        released = draw_columns(self.response, cells, rng.bytes, None)
-        return self.made(released, columns, len(released), private=False, order="public"), clamped
-
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's outputs; see `Mechanism`."""
         first, second = (self.inputs(x)[0][0].astype(np.float64) for x in (one, other))
         return loss_of_near_outputs(first, second, self.response)
@@ -163,19 +142,6 @@ class SquareWave(Mechanism):
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with the square of its ratio; see `Mechanism`."""
         return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
-
-
-def draw_columns(
-    response: NearOutputs, inputs: NDArray[np.int64], source: Source, progress: Progress | None
-) -> NDArray[np.float64]:
-    """Return independent responses to inputs (n, d), column by column."""
-    n, d = inputs.shape
-    released = np.empty((n, d))
-    for column in range(d):
-        released[:, column] = response.draw(np.ascontiguousarray(inputs[:, column]), source)
-        if progress is not None:
-            progress(n * (column + 1))
-    return released
 
 
 def described(cells: int, reach: int, ratio: Fraction) -> dict[str, Any]:
@@ -220,9 +186,17 @@ def reach_of(width: float, cells: int) -> int:
 
 
 def make(spec: SquareWaveMechanism, records: PublicRecords) -> SquareWave:
-    """Return the mechanism of a spec; see `SquareWave.from_spec`."""
-    assert spec.domain is not None  # checked
-    return SquareWave.from_spec(spec, spec.domain)
+    """Calibrate to a spec's epsilon; the recorded guarantee never exceeds it.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    assert spec.domain is not None and spec.epsilon is not None  # checked
+    ratio, reach = ratio_and_reach(spec, len(spec.domain))
+    asked = {"epsilon": float(spec.epsilon)}
+    return SquareWave(domain=spec.domain, cells=spec.cells, reach=reach, ratio=ratio, requested=asked)
 
 
 def stated(spec: SquareWaveMechanism, records: PublicRecords) -> Stated:

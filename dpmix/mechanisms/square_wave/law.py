@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -110,15 +110,11 @@ class SquareWaveLaw(Law):
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw outputs; see `Law`. Of one column, the first."""
         cells = cell_of(latent, equal_edges(self.domain[0], self.cells))
-        return np.asarray(self.draw_from_cells(cells, rng), dtype=np.float64)
-
-    def draw_from_cells(self, cells: Any, rng: Generator) -> Any:
-        """Draw the outputs of cells (n,), in floating point."""
         near = 2 * self.reach + 1
         is_near = rng.random(cells.shape) * self.total < near * self.odds
         close = cells + rng.integers(near, size=cells.shape)
         other = rng.integers(self.cells - 1, size=cells.shape)
-        return np.where(is_near, close, np.where(other < cells, other, other + near))
+        return np.where(is_near, close, np.where(other < cells, other, other + near)).astype(np.float64)
 
     def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
         """Return the transition of cells; see `Law`."""

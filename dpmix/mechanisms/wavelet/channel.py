@@ -55,16 +55,9 @@ class WaveletCells(NamedTuple):
 
 
 def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: float) -> WaveletCells:
-    """Return the channel of a Haar wavelet release.
+    """Return the channel of a Haar wavelet release on [lo, hi], with Laplace noise of one scale.
 
-    Parameters
-    ----------
-    values
-        Released coefficients, shape (n, 2^(J+1) - 1), by level j = 0..J and within it by k = 0..2^j - 1.
-    lo, hi
-        Ends of the domain, in data units.
-    scale
-        Scale of the Laplace noise on each coefficient.
+    The released coefficients (n, 2^(J+1) - 1) stand by level j = 0..J and within it by k = 0..2^j - 1.
 
     Raises
     ------

@@ -7,29 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
+    Floats,
     Loss,
-    Pairs,
     Progress,
     PublicRecords,
+    Released,
+    Seeded,
     Stated,
     additive_loss,
     order_in_words,
 )
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
+from dpmix.mechanisms.wavelet.law import haar
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
+from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
-from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
+from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated, noisy
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.wavelet.section import WaveletMechanism
-    from dpmix.release.sanitized import Release
 
 _MOST = 2**28
 """Numbers that a release may have: two gigabytes."""
@@ -51,47 +50,6 @@ class Wavelet(LocalOneColumn):
     levels: int
     s: float
 
-    @classmethod
-    def from_spec(cls, spec: WaveletMechanism, domain: Pairs, n: int | None = None) -> Wavelet:
-        """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
-
-        Raises
-        ------
-        PrivacyError
-            When it cannot be met.
-        """
-        name = next(k for k in ("epsilon", "rho", "scale") if getattr(spec, k) is not None)
-        asked = float(getattr(spec, name))
-        made = cls(
-            domain=domain,
-            calibration="scale" if name == "scale" else spec.calibration,
-            requested={name: asked},
-            levels=spec.levels,
-            s=formula_scale(spec),
-        )
-        if name == "scale" or spec.calibration == "paper":
-            return made
-        for attempt in range(60):
-            if name == "epsilon":
-                noise = calibrated("laplace", made.s, made.sensitivity[0], asked, block=made.noise.block)
-                scale = noise.scale
-            else:
-                scale = made.s * (1 + (2.0**attempt - 1) * 2.0**-52)
-            found = cls(**{**vars(made), "s": scale})
-            if float(getattr(found.guarantee, name)) <= asked:
-                return found
-        raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
-
-    @property
-    def scale(self) -> tuple[float, ...]:
-        """The Laplace scale of every coefficient."""
-        return (self.s,)
-
-    @property
-    def sensitivity(self) -> tuple[float, ...]:
-        """Largest L1 change of the coefficients, rounded up."""
-        return (haar_sensitivity(self.levels),)
-
     @property
     def noise(self) -> AdditiveNoise:
         """The noise of all coefficients of some records."""
@@ -102,22 +60,20 @@ class Wavelet(LocalOneColumn):
     def guarantee(self) -> Guarantee:
         """Epsilon by the noise library's own privacy map; rho exactly, with its granularity."""
         noise = self.noise
-        event = noise.event()
-        assert isinstance(event, LaplaceEvent)
-        return Guarantee(event.epsilon, 0.0, haar_rho(self.levels, self.s, 2.0**noise.granularity))
+        return Guarantee(noise.loss, 0.0, haar_rho(self.levels, self.s, noise.grid))
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
         return self._describe(
             levels=self.levels,
             scale=[self.s],
-            sensitivity=list(self.sensitivity),
-            granularity=[2.0**self.noise.granularity],
+            sensitivity=[haar_sensitivity(self.levels)],
+            granularity=[self.noise.grid],
         )
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
-        found: dict[str, Any] = {"scale": self.s, "sensitivity": self.sensitivity[0]}
+        found: dict[str, Any] = {"scale": self.s, "sensitivity": haar_sensitivity(self.levels)}
         if self.calibration == "paper":
             found["sensitivity_paper"] = paper_sensitivity(self.levels)
             found |= {f"{name}_requested": value for name, value in self.requested.items()}
@@ -135,27 +91,19 @@ class Wavelet(LocalOneColumn):
         """Return the names of the coefficients: the column's with (j, k)."""
         return tuple(f"{column}_{j}_{k}" for j in range(self.levels + 1) for k in range(2**j))
 
-    def privatize(
-        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; see `Mechanism`."""
+    def _released(
+        self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
+    ) -> Released:
         self.check(values)
-        coefficients, clamped = self._coefficients(*self._rows(values))
+        bounded, clamped, order = self._rows(values, rng)
+        edges = checked_edges(self.kind, self.domain[0], 2 ** (self.levels + 1))
+        coefficients = haar(cell_of(bounded, edges), self.levels)
         n, width = coefficients.shape
         report = None if progress is None else lambda done: progress(done // width)
-        noisy = self.noise.add(coefficients.ravel(), report).reshape(n, width)
-        return self._release(noisy, columns, n, None), clamped
+        told = noisy(self.noise, coefficients.ravel(), rng, report).reshape(n, width)
+        return self._release(told, columns, n, rng, order), clamped
 
-    def simulate(
-        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded noise; see `Mechanism`."""
-        self.check(values)
-        coefficients, clamped = self._coefficients(*self._clamp(values))
-        noisy = self.noise.simulate(coefficients, rng)
-        return self._release(noisy, columns, len(noisy), rng), clamped
-
-    def check(self, values: NDArray[np.float64]) -> None:
+    def check(self, values: Floats) -> None:
         """Refuse more coefficients than a release can have; see `Mechanism`."""
         width = 2 ** (self.levels + 1) - 1
         if len(values) * width > _MOST:
@@ -164,7 +112,7 @@ class Wavelet(LocalOneColumn):
                 f"a release may have; take mechanism.levels below {self.levels}"
             )
 
-    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of noise on the coefficients; see `Mechanism`."""
         first, second = (
             haar(self._cells(x[:, :1], 2 ** (self.levels + 1))[0], self.levels)[0] for x in (one, other)
@@ -175,46 +123,11 @@ class Wavelet(LocalOneColumn):
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
 
-    def _coefficients(
-        self, bounded: NDArray[np.float64], clamped: tuple[int, ...]
-    ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        edges = checked_edges(self.kind, self.domain[0], 2 ** (self.levels + 1))
-        return haar(cell_of(bounded, edges), self.levels), clamped
-
-
-def haar(cells: NDArray[np.int64], levels: int) -> NDArray[np.float64]:
-    """Return the Haar coefficients of dyadic cells.
-
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (n,)
-        From 0 to 2^(levels+1) - 1.
-    levels : int
-        Finest level J.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 2^(levels+1) - 1)
-        In (j, k) order.
-    """
-    found = np.zeros((len(cells), 2 ** (levels + 1) - 1))
-    rows = np.arange(len(cells))
-    for j in range(levels + 1):
-        halves = cells >> (levels - j)
-        height = math.sqrt(2.0**j)
-        found[rows, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -height, height)
-    return found
-
 
 def haar_changes(levels: int, parting: int) -> list[tuple[int, float]]:
-    """Return how the coefficients of two cells that part at a level differ: (how many, by how much).
+    """Return how the coefficients of cells that part at level 0 <= d <= J differ: (how many, by how much).
 
-    Parameters
-    ----------
-    levels : int
-        Finest level J.
-    parting : int
-        The level d whose coefficient has the two cells in its two halves; 0 <= d <= J.
+    The coefficient of that level has the two cells in its two halves.
     """
     found = [(1, 2 * math.sqrt(2.0**parting))]
     return found + [(2, math.sqrt(2.0**j)) for j in range(parting + 1, levels + 1)]
@@ -231,16 +144,7 @@ def haar_rho(levels: int, scale: float, granularity: float = 0.0) -> float:
     """Return the exact zCDP of Laplace noise on the coefficients, rounded up.
 
     The Renyi divergences of independent coefficients add, and each has its largest ratio to the order at
-    order 1.
-
-    Parameters
-    ----------
-    levels : int
-        Finest level J.
-    scale : float
-        Laplace scale.
-    granularity : float
-        By how much rounding to a grid may add to a change.
+    order 1. Rounding to a grid may add `granularity` to a change.
     """
     return max(
         (1 + 2.0**-48)
@@ -281,19 +185,40 @@ def formula_scale(spec: WaveletMechanism) -> float:
 
 
 def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
-    """Return the mechanism of a spec; see `Wavelet.from_spec`."""
+    """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
     assert spec.domain is not None  # checked
-    return Wavelet.from_spec(spec, spec.domain, records.n)
+    name = next(k for k in ("epsilon", "rho", "scale") if getattr(spec, k) is not None)
+    asked = float(getattr(spec, name))
+    made = Wavelet(
+        domain=spec.domain,
+        calibration="scale" if name == "scale" else spec.calibration,
+        requested={name: asked},
+        levels=spec.levels,
+        s=formula_scale(spec),
+    )
+    if name == "scale" or spec.calibration == "paper":
+        return made
+    for attempt in range(60):
+        if name == "epsilon":
+            exact = haar_sensitivity(spec.levels)
+            noise = calibrated("laplace", made.s, exact, asked, block=made.noise.block)
+            scale = noise.scale
+        else:
+            scale = made.s * (1 + (2.0**attempt - 1) * 2.0**-52)
+        found = replace(made, s=scale)
+        if float(getattr(found.guarantee, name)) <= asked:
+            return found
+    raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
 
 
 def stated(spec: WaveletMechanism, records: PublicRecords) -> Stated:
-    """Return what is known of a release made elsewhere, and its guarantee by formula.
-
-    Parameters
-    ----------
-    spec : WaveletMechanism
-        With its domain.
-    """
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
     scale = formula_scale(spec)
     loss = haar_sensitivity(spec.levels) / scale
     own = {"levels": spec.levels, "scale": [scale], "sensitivity": [haar_sensitivity(spec.levels)]}

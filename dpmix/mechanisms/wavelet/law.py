@@ -14,6 +14,7 @@ from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
+    Ints,
     Labels,
     Law,
     Observation,
@@ -31,7 +32,7 @@ from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "WaveletLaw"]
+__all__ = ["LAW", "WaveletLaw", "haar"]
 
 MOST_LEVELS = 24
 _DRAWS = 40_000
@@ -98,12 +99,7 @@ class WaveletLaw(Law):
 
     def basis(self) -> Floats:
         """Return the Haar coefficients of each dyadic cell, in (j, k) order; see `Law`."""
-        cells = np.arange(self.cells)
-        found = np.zeros((cells.size, cells.size - 1))
-        for j in range(self.levels + 1):
-            halves = cells >> (self.levels - j)
-            found[cells, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -1.0, 1.0) * np.sqrt(2.0**j)
-        return found
+        return haar(np.arange(self.cells), self.levels)
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw noisy coefficients (n, 2^(J+1) - 1); see `Law`."""
@@ -185,6 +181,17 @@ class WaveletLaw(Law):
 
         lo, hi = self.domain[0] if pair is None else pair
         return moments_of_records(estimate(first), estimate(second)).moved(lo, hi - lo)
+
+
+def haar(cells: Ints, levels: int) -> Floats:
+    """Return the Haar coefficients (n, 2^(levels+1) - 1), in (j, k) order, of dyadic cells (n,) from 0 on."""
+    found = np.zeros((len(cells), 2 ** (levels + 1) - 1))
+    rows = np.arange(len(cells))
+    for j in range(levels + 1):
+        halves = cells >> (levels - j)
+        height = math.sqrt(2.0**j)
+        found[rows, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -height, height)
+    return found
 
 
 LAW = WaveletLaw

@@ -56,7 +56,7 @@ from dpmix.models.counts_mixture.sweep import (
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
-from dpmix.release.cells import Counts
+from dpmix.release.tallies import Counts
 
 __all__ = [
     "Coins",

@@ -29,8 +29,7 @@ from scipy import special
 from dpmix.errors import SpecError
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
-from dpmix.release.cells import count_outputs, tally
-from dpmix.release.tallies import wide_grid
+from dpmix.release.tallies import count_outputs, tally, wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.mechanisms.posterior.exponential import HellingerPosterior, sampler
+from dpmix.mechanisms.posterior.curator import HellingerPosterior, sampler
 from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
 from dpmix.spec import load_spec
 from papers.kept import CONFIGS as ALL
@@ -187,8 +187,8 @@ def _drawing(made: PosteriorRelease, cell: Cell) -> Callable[[], Floats]:
         drawing = sampler(law, cell.counts)
         return lambda: np.array(drawing.draw(rng.bytes), dtype=np.float64)
     if cell.method == "truncated":
-        return lambda: truncated(made.imitate(cell.counts, rng)[1]["noisy_counts"], made.n)
-    return lambda: made.imitate(cell.counts, rng)[0]
+        return lambda: truncated(made.choose(cell.counts, rng)[1]["noisy_counts"], made.n)
+    return lambda: made.choose(cell.counts, rng)[0]
 
 
 def truncated(noisy: Sequence[float], n: int) -> Floats:

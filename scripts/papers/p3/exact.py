@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from dpmix.mechanisms.posterior.calibrations import largest
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+from dpmix.mechanisms.posterior.curator import HellingerPosterior
 from dpmix.mechanisms.posterior.released_posterior import (
     GeometricPosterior,
     LaplacePosterior,

@@ -15,8 +15,7 @@ import pytest
 import dpmix
 from dpmix.api.show import _table_section
 from dpmix.errors import DataError
-from dpmix.release.release_file import write_release
-from dpmix.release.synthetic_files import write_synthetic
+from dpmix.release.release_file import write_release, write_synthetic
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import Tree
 from dpmix.store.frames import Frame

@@ -19,7 +19,7 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import calibrations
 from dpmix.mechanisms.posterior.calibrations import certify, largest, search
 from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, divergences_of_pairs, neighbours
-from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
+from dpmix.mechanisms.posterior.curator import Calibration, HellingerPosterior
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors
 from tests.oracles import posteriors as oracle
@@ -155,7 +155,7 @@ def test_a_law_that_rounds_too_coarsely_is_caught() -> None:
 
 
 def test_the_theorem_is_refused_where_its_certificate_refutes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmix.mechanisms.posterior.exponential.weight_bits", lambda *_: 5)
+    monkeypatch.setattr("dpmix.mechanisms.posterior.curator.weight_bits", lambda *_: 5)
     with pytest.raises(PrivacyError, match=r"mechanism.calibration: theorem does not hold here"):
         made((1.0, 1.0), 60, 4.0, 1e-8, "theorem").describe()
 

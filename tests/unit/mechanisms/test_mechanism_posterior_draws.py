@@ -18,8 +18,8 @@ from scipy import optimize, stats
 import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import exponential
-from dpmix.mechanisms.posterior.exponential import Listed, Shells, exact_sums, sampler
+from dpmix.mechanisms.posterior import curator
+from dpmix.mechanisms.posterior.curator import Listed, Shells, exact_sums, sampler
 from dpmix.mechanisms.posterior.released_posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, theorem_gamma, weight_bits
@@ -138,7 +138,7 @@ def test_listed_posteriors_have_as_many_integers_as_their_weight(monkeypatch: py
         made = law(prior, sum(counts), 0.1, 0.5, bits=4)
         drawing, seen = Listed(made, counts), Counter()
         for value in range(drawing.total):
-            monkeypatch.setattr(exponential, "below", Scripted(value))
+            monkeypatch.setattr(curator, "below", Scripted(value))
             seen[drawing.draw(np.random.bytes)] += 1
         weights = zip(oracle.databases(sum(counts), len(counts)), made.weights(counts), strict=True)
         assert dict(seen) == {x: w for x, w in weights if w}
@@ -157,7 +157,7 @@ def test_many_listed_posteriors_are_found_by_their_cumulative_weights(
         end + step for end in (*drawing.ends, *ends[::500]) for step in (-1, 0) if end + step < ends[-1]
     ]
     for place in places:
-        monkeypatch.setattr(exponential, "below", Scripted(place))
+        monkeypatch.setattr(curator, "below", Scripted(place))
         expected = bisect.bisect_right(ends, place)
         assert drawing.draw(np.random.bytes) == (expected, 9000 - expected)
 
@@ -169,8 +169,8 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
     made = law((1.0, 1.0, 1.0), 6, 0.1, 0.5, bits=4)
     drawing, seen = Shells(made, counts), Counter()
     for value in range(drawing.ends[-1]):
-        monkeypatch.setattr(exponential, "below", Scripted(value))
-        monkeypatch.setattr(exponential, "_any", lambda *_: (9, 9, 9))
+        monkeypatch.setattr(curator, "below", Scripted(value))
+        monkeypatch.setattr(curator, "_any", lambda *_: (9, 9, 9))
         try:
             drawing._propose(np.random.bytes)
             seen["all"] += 1
@@ -182,7 +182,7 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
         kept = 0
         for value in range(bound):
             monkeypatch.setattr(drawing, "_propose", _once(x))
-            monkeypatch.setattr(exponential, "below", Scripted(value))
+            monkeypatch.setattr(curator, "below", Scripted(value))
             with contextlib.suppress(StopIteration):
                 kept += drawing.draw(np.random.bytes) == x
         assert kept == weight
@@ -204,7 +204,7 @@ def _once(x: tuple[int, ...]) -> Any:
 def test_any_counts_are_equally_likely(d: int) -> None:
     source = np.random.default_rng(d).bytes
     every = oracle.databases(5, d)
-    drawn = [exponential._any(5, d, source) for _ in range(3000)]
+    drawn = [curator._any(5, d, source) for _ in range(3000)]
     assert fits(drawn, dict.fromkeys(every, 1 / len(every))) > LEVEL
 
 
@@ -321,7 +321,7 @@ def release_of(prior: Any = (1.0, 1.0), n: int = 20, **own: Any) -> PosteriorRel
 
 def test_a_release_is_the_prior_plus_drawn_counts() -> None:
     made = release_of((0.5, 2.0), 12)
-    release = made.privatize_counts([4, 8])
+    release = made.release_of_counts([4, 8])
     assert release.values.shape == (2, 1) and release.private and not release.simulated
     counts = release.values[:, 0] - (0.5, 2.0)
     assert counts.sum() == 12 and (counts == np.floor(counts)).all() and (counts >= 0).all()
@@ -330,18 +330,18 @@ def test_a_release_is_the_prior_plus_drawn_counts() -> None:
     assert json.loads(json.dumps(told.stated())) == told
     assert told["certificate"]["epsilon"] <= 0.8 and told["certificate"]["delta"] <= 1e-8
     assert mechanism_problem(told) is None and value_problem(told, release.values) is None
-    again = [made.simulate_counts([4, 8], np.random.default_rng(5)) for _ in range(2)]
+    again = [made.release_of_counts([4, 8], np.random.default_rng(5)) for _ in range(2)]
     assert (again[0].values == again[1].values).all()
     assert again[0].simulated and not again[0].private
     with pytest.raises(PrivacyError, match="must sum to the number of records, 12"):
-        made.privatize_counts([4, 9])
+        made.release_of_counts([4, 9])
     with pytest.raises(PrivacyError, match="12 records of one column, each of 2 categories"):
         made.privatize(np.full((12, 1), 2.0), ("x",))
 
 
 def test_real_draws_have_the_probabilities_of_the_weights() -> None:
     made = release_of((1.0, 1.0), 6)
-    drawn = [tuple((made.privatize_counts([2, 4]).values[:, 0] - 1).tolist()) for _ in range(800)]
+    drawn = [tuple((made.release_of_counts([2, 4]).values[:, 0] - 1).tolist()) for _ in range(800)]
     assert fits(drawn, probabilities(made.law, (2, 4))) > LEVEL  # type: ignore[attr-defined]  # hellinger's
 
 
@@ -361,11 +361,11 @@ def test_noise_on_counts_costs_what_is_recorded(
     assert made.figures()["scale"] == pytest.approx(scale, rel=1e-9)
     counts = [30] + [0] * (len(prior) - 1)
     rng = np.random.default_rng(3)
-    for release in [made.privatize_counts(counts) for _ in range(10)]:
+    for release in [made.release_of_counts(counts) for _ in range(10)]:
         assert mechanism_problem(release.mechanism) is None
         assert value_problem(release.mechanism, release.values) is None
     own = np.array(counts)[: made.noisy_size]
-    noise = [abs(np.array(made.imitate(tuple(counts), rng)[1]["noisy_counts"]) - own) for _ in range(4000)]
+    noise = [abs(np.array(made.choose(tuple(counts), rng)[1]["noisy_counts"]) - own) for _ in range(4000)]
     expected = scale if method == "laplace" else 1 / np.sinh(1 / scale)
     assert np.mean(noise) == pytest.approx(expected, rel=0.1)
 
@@ -375,7 +375,7 @@ def test_expected_errors_of_noise_are_those_of_the_methods() -> None:
         made = release_of((1.0, 1.0), 650, method="laplace", sensitivity=sensitivity)
         assert isinstance(made, NoisyPosterior)
         rng = np.random.default_rng(sensitivity)
-        drawn = [tuple(made.imitate((65, 585), rng)[0]) for _ in range(4000)]
+        drawn = [tuple(made.choose((65, 585), rng)[0]) for _ in range(4000)]
         errors = [oracle.hellinger((1.0, 1.0), (65, 585), found) for found in drawn]
         assert np.mean(errors) == pytest.approx(expected, rel=0.06)
 

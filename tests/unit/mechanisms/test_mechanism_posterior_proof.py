@@ -19,8 +19,7 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import calibrations
 from dpmix.mechanisms.posterior.calibrations import Proof, proved
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.curator import choose
-from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+from dpmix.mechanisms.posterior.curator import HellingerPosterior, choose
 from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors import hellinger_law

@@ -249,7 +249,7 @@ def test_noisy_counts_are_the_counts_with_their_noise(noise: Any) -> None:
     else:
         law = stats.laplace if noise == "laplace" else stats.norm
         assert stats.kstest(extra, law(0, made.s).cdf).pvalue > 1e-10
-    assert (release.n, release.trust, release.scales) == (54, "global", made.scale)
+    assert (release.n, release.trust, release.scales) == (54, "global", (made.s,))
     assert release.mechanism.stated() | {"bins": 4000, "noise": noise, "scale": [made.s]} == release.mechanism
     assert json.loads(json.dumps(release.mechanism.stated())) == release.mechanism
     for name in ("epsilon", "delta", "rho"):

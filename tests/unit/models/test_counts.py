@@ -25,8 +25,8 @@ from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics import loops
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import Counts, default_width, edges_of, tally
 from dpmix.summary.information import share_kept
 from tests.helpers import counts, counts_moves, samplers
 from tests.helpers.fits import combined_spec, release_by, small_release, small_spec

@@ -23,7 +23,7 @@ from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import find_release
 from dpmix.cli import commands
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.posterior.curator import from_spec
+from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.models.multinomial.model import ExchangeChain, ListedChain, Multinomial, NoisyChain, build
 from dpmix.models.multinomial.release_law import TwoCounts, exponential_mechanism_of
@@ -306,8 +306,8 @@ def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
         "epsilon": 4.0,
         "delta": 1e-5,
     }
-    made = from_spec(PosteriorMechanism.model_validate(section), ["x"], 20, [("a", "b", "c")])
-    release = made.simulate_counts([4, 6, 10], np.random.default_rng(1))
+    made = from_spec(PosteriorMechanism.model_validate(section), 1, 20, ("x",), [("a", "b", "c")])
+    release = made.release_of_counts([4, 6, 10], np.random.default_rng(1))
     write_release(tmp_path / "r.h5", release)
     spec = {
         **SPEC,
@@ -371,7 +371,7 @@ def test_many_records(counts: tuple[int, ...], epsilon: float) -> None:
     section = PosteriorMechanism(
         kind="posterior", prior=(1.0,) * len(counts), epsilon=epsilon, delta=1e-8, calibration="theorem"
     )
-    release = from_spec(section, ["x"], sum(counts)).simulate_counts(counts, np.random.default_rng(1))
+    release = from_spec(section, 1, sum(counts), ("x",)).release_of_counts(counts, np.random.default_rng(1))
     chain = Multinomial(release).make_chain(np.random.default_rng(2))
     draws = chain.run(1000, skip=200)
     assert np.isfinite(draws["p"]).all() and (draws["count"].sum(axis=1) == sum(counts)).all()

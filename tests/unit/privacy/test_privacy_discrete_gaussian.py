@@ -96,7 +96,7 @@ def test_noise_too_wide_to_sum_up_is_stated_by_its_rho() -> None:
 
 @pytest.mark.parametrize("sigma", [0.3, 0.8, 2.0, 11.0])
 def test_rho_holds_at_all_orders(sigma: float) -> None:
-    rho = DiscreteGaussianNoise(sigma, ROOT_TWO, 2).rho
+    rho = DiscreteGaussianNoise(sigma, ROOT_TWO, 2).loss
     with mpmath.workdps(40):
         assert 1 / mpmath.mpf(sigma) ** 2 <= mpmath.mpf(rho) <= (1 + 1e-14) / mpmath.mpf(sigma) ** 2
         reach = range(-60 - int(60 * sigma), 61 + int(60 * sigma))

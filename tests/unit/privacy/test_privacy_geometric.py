@@ -25,7 +25,7 @@ def test_the_library_adds_in_64_bits() -> None:
     assert (np.abs(drawn) > 2**31).mean() > 0.5
     assert len(np.unique(drawn)) == 2000
     assert stats.kstest(drawn / 1e10, stats.laplace.cdf).pvalue > 1e-6
-    assert noise.epsilon == pytest.approx(1e-10, rel=1e-12)
+    assert noise.loss == pytest.approx(1e-10, rel=1e-12)
 
 
 def test_counts_beyond_32_bits_are_kept() -> None:

@@ -12,9 +12,7 @@ pytest.importorskip("dp_accounting")
 from dpmix.errors import PrivacyError
 from dpmix.privacy import accounting
 from dpmix.privacy.accounting import (
-    GaussianEvent,
     Guarantee,
-    LaplaceEvent,
     Spent,
     check_known,
     compose,
@@ -31,7 +29,7 @@ def pure(epsilon: float) -> Guarantee:
 
 
 def gaussian(rho: float) -> Guarantee:
-    return compose([GaussianEvent(rho)], delta=1e-8)
+    return compose("gaussian", [rho], delta=1e-8)
 
 
 def response_delta(count: int, each: float, epsilon: float) -> float:
@@ -89,7 +87,7 @@ COMPOSITIONS: list[list[Guarantee]] = [
     [gaussian(0.02)] * 12,
     [pure(0.3)] * 3 + [gaussian(0.02)] * 5 + [Guarantee(0.0, 1e-7, None)],
     [Guarantee(0.5, 1e-7, None)] * 8,
-    [compose([LaplaceEvent(0.2)])] * 20,
+    [compose("laplace", [0.2])] * 20,
     [pure(600.0)],
     [],
 ]
@@ -125,7 +123,7 @@ def test_what_it_does_not_know_is_refused_by_name() -> None:
     only_rho = Guarantee(None, None, 0.1)
     with pytest.raises(PrivacyError, match="pld does not know the privacy loss of odd_kind under rho alone"):
         check_known(only_rho, "odd_kind")
-    check_known(compose([GaussianEvent(0.1)]), "gaussian")
+    check_known(compose("gaussian", [0.1]), "gaussian")
     check_known(Guarantee(0.0, 1e-3, None), "pitman_yor")
     assert loss_epsilon([only_rho], 1e-6) is None
     assert epsilon_at([only_rho], 1e-6, "pld") == epsilon_at([only_rho], 1e-6)

@@ -15,7 +15,7 @@ import pytest
 import dpmix
 from dpmix.errors import UsageError
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.release.cells import Counts
+from dpmix.release.tallies import Counts
 from dpmix.report.page import render
 from dpmix.report.plots import (
     density_figure,

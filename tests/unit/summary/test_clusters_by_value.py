@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import dpmix
-from dpmix.release.cells import edges_of
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import edges_of
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.summary import clusters_by_value as module

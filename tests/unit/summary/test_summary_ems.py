@@ -18,10 +18,9 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.laws.transitions import MatrixTransition
-from dpmix.release.cells import edges_of, output_edges, tally
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import one_column, tallied, wide_grid
+from dpmix.release.tallies import edges_of, one_column, output_edges, tallied, tally, wide_grid
 from dpmix.report.page import render
 from dpmix.spec import load_spec
 from dpmix.spec.combinations import check_combination

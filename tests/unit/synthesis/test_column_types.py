@@ -18,7 +18,6 @@ from dpmix.errors import DataError, DpmixError, SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.columns import Cells, Column, Grid, lattice_of, starts_of_runs
 from dpmix.spec import load_spec
-from dpmix.synthesis.generator import Randomness
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
 from tests.helpers import chains_files as files
@@ -34,7 +33,7 @@ def drawn(synthesis: dict[str, Any], columns: tuple[Column, ...], values: Any, r
     table = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
     made = generator_of(section, columns, len(table))
     records = Records(columns, table, tuple(c.categories for c in columns), (0,) * len(columns))
-    parts = [made.draw(records, Randomness(np.random.default_rng(seed)))[0] for seed in range(runs)]
+    parts = [made.draw(records, np.random.default_rng(seed))[0] for seed in range(runs)]
     return np.concatenate(parts)
 
 

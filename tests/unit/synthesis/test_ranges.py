@@ -21,7 +21,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.release.columns import Cells, Column
 from dpmix.release.possible import Possible, holds, possible_of, rules_of
 from dpmix.spec import load_spec
-from dpmix.synthesis.generator import Generator, Randomness
+from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.histogram_draws import draw_possible_cells
 from dpmix.synthesis.records import Records
@@ -51,7 +51,7 @@ def records_of(values: Any, columns: tuple[Column, ...]) -> Records:
 
 
 def draws(made: Generator, records: Records, runs: int) -> list[np.ndarray]:
-    return [made.draw(records, Randomness(np.random.default_rng(seed)))[0] for seed in range(runs)]
+    return [made.draw(records, np.random.default_rng(seed))[0] for seed in range(runs)]
 
 
 # laws
@@ -173,7 +173,7 @@ def test_new_values_of_an_urn_are_possible_and_copies_stay_copies() -> None:
     assert made.guarantee == plain.guarantee
     fresh = []
     for seed in range(300):
-        values, labels = made.draw(records, Randomness(np.random.default_rng(seed)))
+        values, labels = made.draw(records, np.random.default_rng(seed))
         assert not ((values[:, 1] == 0) & (values[:, 0] > 4)).any()
         names = np.array(labels[2])[values[:, 2].astype(int)]
         new = np.char.startswith(names.astype(str), "new_")

@@ -49,8 +49,8 @@ class Shifted(Generator):
     def weakened(self):
         return "", self
 
-    def draw(self, records, randomness):
-        self.seen.append(randomness.seeded)
+    def draw(self, records, rng):
+        self.seen.append(rng)
         return records.values + (len(self.seen) - 1) * 0.5, records.labels
 
 

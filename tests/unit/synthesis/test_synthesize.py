@@ -25,7 +25,7 @@ from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column, Grid
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from dpmix.synthesis.generator import Generator, Randomness
+from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
 
@@ -80,7 +80,7 @@ def test_old_values_new_values_and_labels_have_the_laws_of_the_urn(adults: dict[
     made = generator({**adults["synthesis"], "records": 1}, records.columns, records.n)
     runs = 3000
     for seed in range(runs):
-        values, labels = made.draw(records, Randomness(np.random.default_rng(seed)))
+        values, labels = made.draw(records, np.random.default_rng(seed))
         assert labels[1] == ("f", "m")
         names = labels[2]
         assert names is not None
@@ -137,7 +137,7 @@ def test_new_values_have_the_law_of_the_base_measure(
     made = generator(
         {"kind": "pitman_yor", "concentration": 1e9, "records": 2000, "base": base}, (column,), 3
     )
-    values, _ = made.draw(records_of([2, 3, 4], column), Randomness(np.random.default_rng(5)))
+    values, _ = made.draw(records_of([2, 3, 4], column), np.random.default_rng(5))
     places = (values[:, 0] - 2) / 2
     if law is None:
         assert chisquare([np.sum(places < 0.5), np.sum(places >= 0.5)], [500, 1500]).pvalue > LEVEL / 10
@@ -151,7 +151,7 @@ def test_draws_of_a_smoothed_histogram_have_its_law() -> None:
     weight = made.figures()["weight"]
     assert weight == pytest.approx(4 / (4 + 5 * np.expm1(2 / 3)))
     data = records_of([0.1, 0.2, 0.3, 0.9, 1.0], column)
-    drawn = pooled(lambda s: made.draw(data, Randomness(np.random.default_rng(s)))[0][:, 0], 1500)
+    drawn = pooled(lambda s: made.draw(data, np.random.default_rng(s))[0][:, 0], 1500)
     shares = (1 - weight) * np.array([2, 1, 0, 2]) / 5 + weight / 4
     counts = np.bincount((drawn * 4).astype(int), minlength=4)
     assert chisquare(counts, shares * len(drawn)).pvalue > LEVEL / 10
@@ -164,7 +164,7 @@ def test_draws_of_a_dirichlet_multinomial_have_its_law() -> None:
     data = records_of([0, 0, 2], column)
     pairs: Counter[tuple[int, int]] = Counter()
     for seed in range(6000):
-        values, _ = made.draw(data, Randomness(np.random.default_rng(seed)))
+        values, _ = made.draw(data, np.random.default_rng(seed))
         pairs[int(values[0, 0]), int(values[1, 0])] += 1
     weights = [Fraction(5, 2), Fraction(1, 2), Fraction(3, 2)]
     total = sum(weights)
@@ -181,7 +181,7 @@ def test_a_perturbed_histogram_without_much_noise_is_the_histogram(noise: str) -
     spec = {"kind": "perturbed_histogram", "bins": 4, "records": 4000, "epsilon": 50, "noise": noise}
     made = generator(spec | ({"delta": 1e-3} if noise == "gaussian" else {}), (column,), 1000)
     data = records_of(np.repeat([0.1, 0.3, 0.6, 1.0], [100, 0, 300, 600]), column)
-    values, _ = made.draw(data, Randomness(np.random.default_rng(1)))
+    values, _ = made.draw(data, np.random.default_rng(1))
     counts = np.bincount((values[:, 0] * 4).astype(int), minlength=4)
     assert counts[1] <= 20
     assert np.abs(counts / 4000 - [0.1, 0, 0.3, 0.6]).max() < 0.03
@@ -195,7 +195,7 @@ def test_counts_that_are_all_clipped_give_uniform_draws() -> None:
     seeds = iter(range(1000))
     uniform = 0
     for seed in seeds:  # an eighth of all noise is negative everywhere
-        values, _ = made.draw(records_of([0.1, 0.1], column), Randomness(np.random.default_rng(seed)))
+        values, _ = made.draw(records_of([0.1, 0.1], column), np.random.default_rng(seed))
         counts = np.bincount((values[:, 0] * 3).astype(int), minlength=3)
         if (counts > 0).all() and np.ptp(counts) < 120:
             uniform += 1
