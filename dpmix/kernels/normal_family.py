@@ -193,7 +193,7 @@ def stated_nig(c: Mapping[str, float]) -> tuple[float, float, float, float]:
 
 _TINY = 1e-8  # of eta: below what tau2 - eta^2 can tell from zero
 _SMALL = 1e-3
-_DROP = 80.0
+_DROP = 34.0  # of the logarithm of a density, beyond which nothing is left of it
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -308,7 +308,6 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
 # own, `base` (2, d): location, and b or the diagonal of Psi.
 
 _STEP = 0.25  # in the logarithm of a component's variance
-_DROP = 34.0  # of the logarithm of its density, either side
 
 
 def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
