@@ -25,7 +25,7 @@ from dpmix.numerics.betainc import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import exp
 
-__all__ = ["fill_log_masses", "logit_place"]
+__all__ = ["fill_log_masses"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _SHORT = 0.2  # half-width of a cell beside its distance from an end of the interval, at most
@@ -62,7 +62,7 @@ def _sum_beta(a, b, left, right):
 
 
 @njit
-def logit_place(edge, lo, width):
+def _logit_place(edge, lo, width):
     """Return the logit of the place of `edge` in [lo, lo + width], infinite outside."""
     below = edge - lo
     above = (lo + width) - edge
@@ -102,10 +102,10 @@ def _fill_beta(kernel, a, b, edges, out, logs):
                 known = False
                 continue
         if not known:
-            lower0, upper0 = log_beta_tails(a, b, logit_place(edges[c - 1], lo, width), constant)
+            lower0, upper0 = log_beta_tails(a, b, _logit_place(edges[c - 1], lo, width), constant)
         lower1, upper1 = 0.0, -math.inf
         if c < cells - 1:
-            lower1, upper1 = log_beta_tails(a, b, logit_place(edges[c], lo, width), constant)
+            lower1, upper1 = log_beta_tails(a, b, _logit_place(edges[c], lo, width), constant)
         mass = log_difference(lower0, upper0, lower1, upper1)
         out[c] = mass if logs else math.exp(mass)
         lower0, upper0, known = lower1, upper1, True
@@ -308,6 +308,6 @@ def draw_logit_within(rng, a, b, low, high):
 
 @draw_within.register
 def _draw_within_beta(kernel: Beta, rng, theta, h, low, high):
-    low_logit = logit_place(low, kernel.lo, kernel.width)
-    high_logit = logit_place(high, kernel.lo, kernel.width)
+    low_logit = _logit_place(low, kernel.lo, kernel.width)
+    high_logit = _logit_place(high, kernel.lo, kernel.width)
     return draw_logit_within(rng, theta[A, h], theta[B, h], low_logit, high_logit)

@@ -17,6 +17,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.beta import Beta
@@ -33,11 +34,13 @@ __all__ = [
     "adapt_step",
     "carry",
     "draw_base",
+    "draw_base_given",
     "fixed_base",
     "gather",
     "keep_fixed",
     "learned_base",
     "log_base_ratio",
+    "own_base",
     "propose_base",
     "take_base",
     "with_base",
@@ -253,6 +256,25 @@ def draw_base(kernel, rng, learned, sums, count):
             if j != i:
                 total -= precisions * sums[i, j] * learned.values[LOCATION, j]
         learned.values[LOCATION, i] = total / precision + rng.standard_normal() / math.sqrt(precision)
+
+
+@njit
+def draw_base_given(kernel, rng, learned, theta, slots):
+    """Draw location and scale given the components theta[:, h] of all h in `slots`."""
+    d = learned.values.shape[1]
+    sums = np.zeros((d + 1, d))
+    for h in slots:
+        gather(kernel, theta, h, sums)
+    draw_base(kernel, rng, learned, sums, len(slots))
+
+
+def own_base(kernel: Any, rng: Generator, learned: LearnedBase | None) -> LearnedBase:
+    """Return the base measure of one chain, from its prior where it is learned: chains start apart."""
+    own = (learned or fixed_base(kernel)).own()
+    if own.learns:
+        d = own.values.shape[1]
+        draw_base(kernel, rng, own, np.zeros((d + 1, d)), 0)
+    return own
 
 
 @njit

@@ -19,7 +19,7 @@ from dpmix.kernels.kernel_functions import (
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
 
-__all__ = ["MEAN", "VARIANCE", "NormalNIG", "fill_normal", "log_normal", "posterior"]
+__all__ = ["MEAN", "VARIANCE", "NormalNIG", "add_gap", "fill_normal", "log_normal", "posterior"]
 
 MEAN, VARIANCE = 0, 1
 
@@ -75,11 +75,14 @@ def _draw_posterior(kernel: NormalNIG, rng, count, stats, h, theta, tuning):
     _draw(rng, mu, lam, a, b, theta, h)
 
 
-@tally.register
-def _tally(kernel: NormalNIG, theta, h, y, stats):
+def add_gap(kernel, theta, h, y, stats):
+    """Add a normal record to sums of gaps from the component's mean, and of their squares: `tally`."""
     gap = y - theta[MEAN, h]
     stats[0, h] += gap
     stats[1, h] += gap * gap
+
+
+tally.register(add_gap, NormalNIG)
 
 
 @draw_record.register

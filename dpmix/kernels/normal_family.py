@@ -1,8 +1,7 @@
 """Normal kernels: the normal-inverse-gamma base measure, that of a Gaussian release, and what others share.
 
-Normal kernels under the truncated normal-inverse-gamma base measure of a Gaussian release.
-
-The variance of a released value is tau2 = sigma2 + eta^2, with eta the noise's standard deviation, and
+Under the truncated base measure of a Gaussian release the variance of a released value is tau2 = sigma2 +
+eta^2, with eta the noise's standard deviation, and
 
     tau2 ~ InverseGamma(a, b) given tau2 >= eta^2,   mean | tau2 ~ N(mu0, tau2 / lam),   sigma2 = tau2 - eta^2
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -28,7 +27,6 @@ __all__ = [
     "LearnedNormal",
     "NormalInverseGamma",
     "NormalKernel",
-    "NormalScaleMixture",
     "TruncatedNormalInverseGamma",
     "levels_of_nodes",
     "log_density_of_base",
@@ -77,6 +75,10 @@ class NormalKernel:
     def inside(self, grid: Floats) -> Floats:
         """Return the grid as it is: the kernel is on the whole line."""
         return grid
+
+    def for_distance(self) -> Self:
+        """Return the family as it is: distances are integrated over y itself."""
+        return self
 
 
 class NormalScaleMixture(NormalKernel):
@@ -170,10 +172,6 @@ class NormalInverseGamma(NormalKernel):
         mean = self.mu0 + np.sqrt(variance / self.lam) * rng.standard_normal(size)
         return np.stack([mean, np.sqrt(variance)])
 
-    def for_distance(self) -> NormalInverseGamma:
-        """Distances are integrated over y itself."""
-        return self
-
 
 def levels_of_nodes(far: float, count: int) -> Floats:
     """Levels in (0, 1) evenly spaced in logit, from 1/(1 + far) to far/(1 + far)."""
@@ -191,12 +189,11 @@ def stated_nig(c: Mapping[str, float]) -> tuple[float, float, float, float]:
     return c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"]
 
 
-# Normal kernels under the truncated normal-inverse-gamma base measure of a Gaussian release
-
+# Under the truncated normal-inverse-gamma base measure of a Gaussian release
 
 _TINY = 1e-8  # of eta: below what tau2 - eta^2 can tell from zero
 _SMALL = 1e-3
-_DROP = 80.0
+_DROP = 34.0  # of the logarithm of a density, beyond which nothing is left of it
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -300,10 +297,6 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
         mean = self.b / (self.a - 1.0) * (1.0 + self.a / (x * total))
         return self.mu0, mean * (1.0 + 1.0 / self.lam) - self.floor
 
-    def for_distance(self) -> TruncatedNormalInverseGamma:
-        """Distances are integrated over y itself."""
-        return self
-
 
 # Normal kernels whose base measure's location and scale are learned (methods, section 15):
 #
@@ -314,9 +307,7 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
 # diagonal. What is called the prior predictive here has them integrated out. A saved state has values of its
 # own, `base` (2, d): location, and b or the diagonal of Psi.
 
-
 _STEP = 0.25  # in the logarithm of a component's variance
-_DROP = 34.0  # of the logarithm of its density, either side
 
 
 def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
@@ -403,10 +394,6 @@ class LearnedNormal(NormalScaleMixture):
         return log_density_of_base(
             base, np.array([self.mu0]), np.array([self.spread]), self.shape, np.array([self.b])
         )
-
-    def for_distance(self) -> LearnedNormal:
-        """Distances are integrated over y itself."""
-        return self
 
 
 def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: Floats) -> Floats:

@@ -4,8 +4,6 @@ Beraha, Favaro and Rao (2024), section 3.3: with tau2 = sigma2 + eta^2 the varia
 a component, G0 = N(mu | mu0, tau2 / lam) IG(tau2 | a, b) truncated to tau2 >= eta^2. The release is worked as
 if it were the records (`NoNoise`). Theta = (mean, sigma2), the parameters of Y.
 
-Integrals of inverse gamma densities that are cut off, tabulated.
-
 ``E_a(x) = log(a int_0^1 u^(a-1) e^(-x u) du)`` is, up to constants, the log mass that InverseGamma(a, b) has
 above a floor, for x = b / floor. It is ``log Gamma(a+1) - a log x + log P(a, x)``, but smooth and without
 cancellation where P is small. Its singularities nearest to the real line are some 2.8 sqrt(a) away from it:
@@ -32,7 +30,7 @@ from dpmix.kernels.kernel_functions import (
     tally,
     value,
 )
-from dpmix.kernels.normal import MEAN, VARIANCE, posterior
+from dpmix.kernels.normal import MEAN, VARIANCE, add_gap, posterior
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import (
     COEFFICIENTS,
@@ -50,7 +48,6 @@ from dpmix.numerics.special import (
 __all__ = ["NO_INTEGRALS", "NormalTruncatedNIG", "integrals", "log_cut_mass", "log_integral_alone"]
 
 # Integrals of inverse gamma densities that are cut off, tabulated
-
 
 DEGREE = 9
 NO_INTEGRALS: NDArray[np.float64] = np.zeros((1, DEGREE + 1))
@@ -172,8 +169,7 @@ def log_cut_mass(table, row, a, x):
     return low + t4 * (high + t4 * (table[c, 8] + t * table[c, 9]))
 
 
-# Normal kernel under Gaussian noise with a base measure that makes the release itself conjugate
-
+# The kernel
 
 LARGEST = 4096  # values of a component that the table reaches to: 30 MB
 
@@ -219,11 +215,7 @@ def _draw_posterior(kernel: NormalTruncatedNIG, rng, count, stats, h, theta, tun
     _draw(kernel, rng, mu, lam, a, b, theta, h)
 
 
-@tally.register
-def _tally(kernel: NormalTruncatedNIG, theta, h, y, stats):
-    gap = y - theta[MEAN, h]
-    stats[0, h] += gap
-    stats[1, h] += gap * gap
+tally.register(add_gap, NormalTruncatedNIG)
 
 
 @draw_record.register

@@ -7,11 +7,11 @@ the draws that it would have had. It knows nothing of files, threads or seeds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -20,10 +20,31 @@ from numpy.typing import NDArray
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
 
-__all__ = ["GROUP", "Arrays", "ModelChain", "Parameter", "ParametricChain", "ParametricModel", "Samples"]
+__all__ = [
+    "GROUP",
+    "Arrays",
+    "ModelChain",
+    "Parameter",
+    "ParametricChain",
+    "ParametricModel",
+    "Samples",
+    "cut_draws",
+    "fault_of_mixture",
+    "mixture_draws",
+    "safe_name",
+]
 
 Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Arrays by name, each with the names of its dimensions; those of single draws begin with ``draw``."""
+
+_OF_COMPONENTS: Final[dict[str, tuple[str, ...]]] = {
+    "first": ("edge",),
+    "weights": ("component",),
+    "theta": ("parameter", "component"),
+    "base": ("draw", "hyper", "base_column"),
+    "allocations": ("draw", "obs"),
+}
+"""Dimensions of what is saved of a mixture; of all else ``draw`` alone."""
 
 STATISTICS = ("acceptance_rate", "log_likelihood")
 _FIRST_ROOM = 4  # draws
@@ -90,6 +111,38 @@ class Samples(Protocol):
         """About how much one saved draw takes on disk."""
 
 
+# What chains of mixtures share: components of all draws stand one after another
+
+
+def cut_draws(output: Any, saved: int) -> dict[str, NDArray[Any]]:
+    """Return copies of the first `saved` draws of a NamedTuple of arrays that they are written to."""
+    used = int(output.first[saved])
+    ends = {"first": saved + 1, "weights": used, "theta": used}
+    return {
+        name: (values[..., : ends[name]] if name in ends else values[:saved]).copy()
+        for name, values in output._asdict().items()
+    }
+
+
+def mixture_draws(draws: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Return draws of a mixture with the names of their dimensions, `base` where it is learned."""
+    return {
+        name: (_OF_COMPONENTS.get(name, ("draw",)), values)
+        for name, values in draws.items()
+        if name != "base" or values.shape[2]
+    }
+
+
+def fault_of_mixture(draws: Arrays, others: Sequence[str]) -> tuple[str, str] | None:
+    """Return what is wrong with weights, parameters or `others` that are not finite, and what to look for."""
+    if all(np.isfinite(draws[name][1]).all() for name in ("weights", "theta", *others) if name in draws):
+        return None
+    return (
+        "reached a state of zero or undefined density",
+        "look for extreme released values, or a base measure far from them",
+    )
+
+
 @dataclass(frozen=True)
 class Parameter:
     """An array of which each draw has one value.
@@ -126,6 +179,11 @@ class Parameter:
         own = len(self.dims) - (self.dims[:1] == (GROUP,))
         if self.role in ("shares", "curve", "density") and own != 1:
             raise ValueError(f"{self.name}: a {self.role} has one dimension, not {own}")
+
+
+def safe_name(name: str, number: int) -> str:
+    """Return a column's name as a file may hold it, where a slash would be a path."""
+    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"
 
 
 class ParametricModel(ABC):

@@ -344,19 +344,9 @@ class AugmentedChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Sweep over records and theta."""
-        run_sweeps(
-            self.law,
-            self.rng,
-            self.theta,
-            self.records,
-            self.tally,
-            self._offer,
-            self._weights,
-            self.moves,
-            self._age,
-            self.offers,
-            count,
-        )
+        state = self.theta, self.records, self.tally
+        scratch = self._offer, self._weights, self.moves, self._age
+        run_sweeps(self.law, self.rng, *state, *scratch, self.offers, count)
 
 
 def _arrays(name: str, values: Any) -> dict[str, NDArray[Any]]:

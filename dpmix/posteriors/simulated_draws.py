@@ -34,7 +34,6 @@ __all__ = [
     "nearest_counts",
     "rate_at",
     "settled",
-    "settled_rows",
     "tables_of",
 ]
 
@@ -198,25 +197,19 @@ def errors_of(law: DrawTables, rows: Integers, rng: Generator) -> Floats:
 
 
 def settled(noisy: Floats, n: int) -> Floats:
-    """Return counts of at least 0 that sum to n, shape (d,), from what carries noise.
+    """Return counts of at least 0 that sum to n, shape (.., d), from what carries noise.
 
     Parameters
     ----------
-    noisy : ndarray, shape (1,) or (d,)
+    noisy : ndarray, shape (.., 1) or (.., d)
         The first of two counts, clipped to [0, n]; or all of three or more, see `nearest_counts`.
     n : int
         Number of records.
     """
-    found: Floats = settled_rows(noisy[None], n)[0]
-    return found
-
-
-def settled_rows(noisy: Floats, n: int) -> Floats:
-    """Return the same row by row: (k, 1) or (k, d) to (k, d)."""
-    if noisy.shape[1] == 1:
-        first = np.clip(noisy, 0.0, float(n))
-        return np.hstack([first, n - first])
-    return nearest_counts(noisy, n)
+    if noisy.shape[-1] > 1:
+        return nearest_counts(noisy, n)
+    first = np.clip(noisy, 0.0, float(n))
+    return np.concatenate([first, n - first], axis=-1)
 
 
 def nearest_counts(noisy: Floats, n: int) -> Floats:

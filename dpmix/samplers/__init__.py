@@ -1,5 +1,5 @@
 """Samplers of mixtures given a release: one file an algorithm, over (channel, kernel, mixing)."""
 
-from dpmix.samplers.chain import Algorithm, Chain, Draws
+from dpmix.samplers.chain import Algorithm, Chain
 
-__all__ = ["Algorithm", "Chain", "Draws"]
+__all__ = ["Algorithm", "Chain"]

@@ -17,8 +17,6 @@ from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_param
 from dpmix.samplers.state import DONE, list_occupied, sort_by_size
 from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base
 
-__all__ = ["BlockedGibbs", "draw_empty"]
-
 
 class BlockedGibbs(NamedTuple):
     """`truncation` sticks; `latent`: ExactLatent or MetropolisLatent."""
@@ -50,7 +48,7 @@ def _draw_sticks(state, mixing, rng, truncation):
 
 
 @njit
-def draw_empty(state, kernel, rng, truncation):
+def _draw_empty(state, kernel, rng, truncation):
     """Draw the parameters of the unoccupied components from the base measure."""
     for j in range(state.now.occupied, truncation):
         draw_prior(kernel, rng, state.theta, state.order[j])
@@ -67,7 +65,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     list_occupied(state, truncation)
     sort_by_size(state)
     update_latent_and_parameters(algorithm.latent, executor, state, channel, kernel, rng)
-    draw_empty(state, kernel, rng, truncation)
+    _draw_empty(state, kernel, rng, truncation)
     return DONE
 
 
@@ -76,4 +74,4 @@ by_sweeps(_sweep, BlockedGibbs)
 
 @follow_base.register
 def _follow_base(algorithm: BlockedGibbs, state, kernel, rng):
-    draw_empty(state, kernel, rng, algorithm.truncation)
+    _draw_empty(state, kernel, rng, algorithm.truncation)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-import dpmix.samplers.base_moves
 import dpmix.samplers.blocked
 import dpmix.samplers.neal3
 import dpmix.samplers.neal8
@@ -28,12 +27,12 @@ from dpmix.kernels import (
     tally,
     theta_rows,
 )
-from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
+from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
 from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_start, hides, settle
+from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import conditional, offers, parameters
-from dpmix.samplers import sweeps as base
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.offers import estimates
@@ -62,45 +61,23 @@ from dpmix.samplers.sweeps import (
     THIN,
     Algorithm,
     Output,
+    run,
+    run_plain,
 )
 
-if TYPE_CHECKING:
-    from dpmix.kernels.learned_base import LearnedBase
-    from dpmix.models.model_protocols import Arrays
-    from dpmix.numerics.mixing import PitmanYor
-    from dpmix.samplers.sweeps import Algorithm
-
-__all__ = ["Algorithm", "Chain", "Draws", "Mixture", "MixtureChain"]
+__all__ = ["Algorithm", "Chain", "Mixture"]
 
 _KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where")
 _PIECE = 1 << 20
 
 
-class Draws(NamedTuple):
-    """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
-
-    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P,
-    F), base (T, 2, d) location and scale of a learned base measure (d = 0 of others), allocations (T, m) of
-    the m records that they are kept of.
-    """
-
-    n_clusters: NDArray[np.int32]
-    concentration: NDArray[np.float64]
-    acceptance_rate: NDArray[np.float64]
-    log_likelihood: NDArray[np.float64]
-    first: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    base: NDArray[np.float64]
-    allocations: NDArray[np.signedinteger]
-
-    def padded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return `values` (F,) as (T, largest number of components), filled up with NaN."""
-        sizes = np.diff(self.first)
-        width = int(sizes.max(initial=0))
-        table = np.full((len(sizes), width), np.nan)
-        table[np.arange(width) < sizes[:, None]] = values
-        return table
+def _padded(values: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return `values` (F,), of which draw t has ``first[t]:first[t + 1]``, as a table filled up with NaN."""
+    sizes = np.diff(first)
+    width = int(sizes.max(initial=0))
+    table = np.full((len(sizes), width), np.nan)
+    table[np.arange(width) < sizes[:, None]] = values
+    return table
 
 
 @njit
@@ -132,12 +109,6 @@ def _draw_latents(state, channel, kernel, rng, values):
         values[i] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
 
 
-def _draw_base_of_none(kernel: Any, rng: Generator, learned: LearnedBase) -> None:
-    """Draw a learned base measure from its prior: chains start apart."""
-    d = learned.values.shape[1]
-    draw_base(kernel, rng, learned, np.zeros((d + 1, d)), 0)
-
-
 def _parts(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int32]:
     """Return the part of each value: 0, 1, .. as sorted `cuts` (k,) divide the line, empty parts left out.
 
@@ -161,7 +132,12 @@ def _counts(labels: NDArray[np.int32], most: int) -> NDArray[np.int64]:
 
 
 class Chain:
-    """One chain of a sampler for a mixture given a release.
+    """One chain of a sampler for a mixture given a release; see `dpmix.models.model_protocols.ModelChain`.
+
+    Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
+    (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
+    (edge,), `base` (draw, hyper, column) where the base measure is learned, and `allocations` (draw, obs) of
+    the records that they are kept of, if any.
 
     Parameters
     ----------
@@ -176,6 +152,8 @@ class Chain:
         Threads for large n; the draws are the same without.
     learned : LearnedBase, optional
         What is learned of the kernel's base measure; nothing where left out.
+    kept : int64 array (m,), optional
+        Places of the records whose allocations are saved; none where left out.
 
     Raises
     ------
@@ -193,6 +171,7 @@ class Chain:
         rng: Generator,
         pool: Executor | None = None,
         learned: LearnedBase | None = None,
+        kept: NDArray[np.int64] | None = None,
     ) -> None:
         for module in (offers, parameters, conditional):  # a law imports its channel as late as it can
             module.complete()
@@ -201,9 +180,7 @@ class Chain:
         self.channel = channel._replace(**own) if own else channel
         if algorithm.kind in TABLED and hasattr(kernel, "prepared"):
             kernel = kernel.prepared(len(z))
-        self._learned = (learned or fixed_base(kernel)).own()
-        if self._learned.learns:
-            _draw_base_of_none(kernel, rng, self._learned)
+        self._learned = own_base(kernel, rng, learned)
         self._prior_kernel = kernel
         kernel = self.kernel
         self.mixing = mixing
@@ -219,7 +196,7 @@ class Chain:
         blocks = 1 if own else block_count(len(z))  # the channel's own variables depend on all records
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
         self._state: State = self._blank(z, slots)
-        self._kept = np.empty(0, dtype=np.int64)
+        self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._plan = np.array([0, 1, 0, 0, 0])
         self._output = self._new_output(16, 256)
         groups = int(rng.integers(1, min(10, len(z), slots) + 1))
@@ -302,13 +279,14 @@ class Chain:
                 part[: len(source)] = source
         self._output = new
 
-    def keep(self, thin: int, skip: int, kept: NDArray[np.int64] | None = None) -> None:
-        """Count sweeps from here; save every `thin`-th state after the first `skip`.
+    @property
+    def note(self) -> str:
+        """The number of occupied components."""
+        return f"{self.n_clusters} clusters"
 
-        `kept` (m,) are the places of the records whose allocations are saved; None saves none.
-        """
+    def keep(self, thin: int, skip: int) -> None:
+        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
         self._plan[:] = (0, thin, skip, 0, 0)
-        self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._output = self._new_output(16, 256)
 
     @property
@@ -318,21 +296,11 @@ class Chain:
 
     def proceed(self, until: int) -> None:
         """Sweep until `until` sweeps have been done since `keep`."""
-        loop = base.run if isinstance(self._executor, Serial) else base.run_plain
+        loop = run if isinstance(self._executor, Serial) else run_plain
+        law = self.channel, self._prior_kernel, self._learned, self.mixing
         while True:
-            status = loop(
-                self._algorithm,
-                self._executor,
-                self._state,
-                self.channel,
-                self._prior_kernel,
-                self._learned,
-                self.mixing,
-                self.rng,
-                self._output,
-                self._plan,
-                until,
-            )
+            saved = self._output, self._plan, until
+            status = loop(self._algorithm, self._executor, self._state, *law, self.rng, *saved)
             if status == GROW:
                 self._grow()
             elif status == FULL:
@@ -344,24 +312,20 @@ class Chain:
             else:
                 return
 
-    def take(self) -> Draws:
+    def take(self) -> Arrays:
         """Return the draws saved since the last call, and forget them."""
-        saved = int(self._plan[SAVED])
-        output = self._output
-        used = int(output.first[saved])
-        draws = Draws(
-            output.n_clusters[:saved].copy(),
-            output.concentration[:saved].copy(),
-            output.acceptance_rate[:saved].copy(),
-            output.log_likelihood[:saved].copy(),
-            output.first[: saved + 1].copy(),
-            output.weights[:used].copy(),
-            output.theta[:, :used].copy(),
-            output.base[:saved].copy(),
-            output.allocations[:saved].copy(),
-        )
+        draws = cut_draws(self._output, int(self._plan[SAVED]))
         self._plan[SAVED] = 0
-        return draws
+        del draws["kept"]
+        if not len(self._kept):
+            del draws["allocations"]
+        return mixture_draws(draws)
+
+    def fault(self, draws: Arrays) -> tuple[str, str] | None:
+        """Return what is wrong with draws that are not finite, and what to look for."""
+        # of a release whose density has no closed form the log-likelihood is always NaN, of others never
+        unknown = augmented(self.channel)
+        return fault_of_mixture(draws, ["base", *([] if unknown else ["log_likelihood"])])
 
     @property
     def saved_bytes(self) -> int:
@@ -377,26 +341,17 @@ class Chain:
 
     def run(self, draws: int, thin: int = 1, allocations: bool = False) -> dict[str, NDArray[Any]]:
         """Do ``draws * thin`` sweeps; return `draws` states, arrays over (draw, component) or (draw,)."""
-        self.keep(thin=thin, skip=0, kept=np.arange(len(self.z)) if allocations else None)
+        self._kept = np.arange(len(self.z) if allocations else 0)
+        self.keep(thin=thin, skip=0)
         self.proceed(draws * thin)
-        kept = self.take()
-        result: dict[str, NDArray[Any]] = {
-            "n_clusters": kept.n_clusters,
-            "concentration": kept.concentration,
-            "acceptance_rate": kept.acceptance_rate,
-            "log_likelihood": kept.log_likelihood,
-            "weights": kept.padded(kept.weights),
-        }
-        row = 0
+        result = {name: values for name, (_, values) in self.take().items()}
+        first, theta, row = result.pop("first"), result.pop("theta"), 0
+        result["weights"] = _padded(result["weights"], first)
         for name, shape in parameter_shapes(self.kernel).items():
             size = math.prod(shape)
-            table = np.stack([kept.padded(entry) for entry in kept.theta[row : row + size]], axis=-1)
+            table = np.stack([_padded(entry, first) for entry in theta[row : row + size]], axis=-1)
             result[name] = table.reshape(*table.shape[:2], *shape)
             row += size
-        if self._learned.learns:
-            result["base"] = kept.base
-        if allocations:
-            result["allocations"] = kept.allocations
         return result
 
     @property
@@ -484,8 +439,8 @@ class Chain:
             "generators": [rng.bit_generator.state for rng in self._generators()],
         }
 
-    def restore(self, snapshot: dict[str, Any], kept: NDArray[np.int64] | None = None) -> None:
-        """Go on from a `snapshot`, keeping allocations as in `keep`."""
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go on from a `snapshot`."""
         slots = len(snapshot["counts"])
         blank = self._blank(self.z, slots)
         stored = {
@@ -499,7 +454,6 @@ class Chain:
             self._learned.values[:], self._learned.steps[:] = snapshot["base"], snapshot["base_steps"]
             if isinstance(self._algorithm, Neal2):
                 self._refresh()
-        self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]
         self._plan[SAVED] = 0
@@ -509,20 +463,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture given a release.
-
-    Parameters
-    ----------
-    z : (n,) array
-        Released values, or the rows of the channel's arrays.
-    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.all_channels` and `dpmix.kernels`
-    mixing : PitmanYor
-    algorithm : Algorithm
-    kept : int64 array (m,)
-        Places of the records whose allocations are saved; empty for none.
-    learned : LearnedBase, optional
-        What is learned of the kernel's base measure; nothing where left out.
-    """
+    """A mixture given a release, of what makes a `Chain`."""
 
     z: NDArray[np.float64]
     channel: Any
@@ -532,17 +473,14 @@ class Mixture:
     kept: NDArray[np.int64]
     learned: LearnedBase | None = None
 
-    def _chain(self, z: NDArray[np.float64], rng: Generator, pool: Executor | None) -> MixtureChain:
-        chain = Chain(z, self.channel, self.kernel, self.mixing, self.algorithm, rng, pool, self.learned)
-        return MixtureChain(chain, self.kept)
-
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> Chain:
         """Return a chain at its start; `pool` serves blocks of records where there are many."""
-        return self._chain(self.z, rng, pool)
+        law = self.channel, self.kernel, self.mixing, self.algorithm
+        return Chain(self.z, *law, rng, pool, self.learned, self.kept)
 
     def compile(self, rng: Generator) -> None:
         """Compile everything that a sweep and a saved draw need, on few records that take the same way."""
-        chain = replace(self, kept=self.kept[:0])._chain(self.z[: SERIAL_LIMIT + 1], rng, None)
+        chain = replace(self, z=self.z[: SERIAL_LIMIT + 1], kept=self.kept[:0]).make_chain(rng)
         chain.keep(thin=1, skip=0)
         chain.proceed(1)
 
@@ -550,83 +488,3 @@ class Mixture:
     def bytes_per_draw(self) -> int:
         """About how much one saved draw takes on disk."""
         return 400 + 2 * len(self.kept)
-
-
-class MixtureChain:
-    """One chain of a mixture; see `dpmix.models.model_protocols.ModelChain`.
-
-    Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
-    (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
-    (edge,), `base` (draw, hyper, column) where the base measure is learned, and `allocations` (draw, obs) of
-    the records that they are kept of, if any.
-    """
-
-    def __init__(self, chain: Chain, kept: NDArray[np.int64]) -> None:
-        self._chain = chain
-        self._kept = kept
-
-    @property
-    def sweeps(self) -> int:
-        """Sweeps since `keep`."""
-        return self._chain.sweeps
-
-    @property
-    def acceptance_rate(self) -> float:
-        """Share of proposals accepted since the last saved draw; NaN without proposals."""
-        return self._chain.acceptance_rate
-
-    @property
-    def note(self) -> str:
-        """The number of occupied components."""
-        return f"{self._chain.n_clusters} clusters"
-
-    @property
-    def saved_bytes(self) -> int:
-        """Memory of the draws that `take` would return."""
-        return self._chain.saved_bytes
-
-    def keep(self, thin: int, skip: int) -> None:
-        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
-        self._chain.keep(thin, skip, self._kept)
-
-    def proceed(self, until: int) -> None:
-        """Sweep until `until` sweeps have been done since `keep`."""
-        self._chain.proceed(until)
-
-    def take(self) -> Arrays:
-        """Return the draws saved since the last call, and forget them."""
-        draws = self._chain.take()
-        dims = {
-            "first": ("edge",),
-            "weights": ("component",),
-            "theta": ("parameter", "component"),
-            "base": ("draw", "hyper", "base_column"),
-            "allocations": ("draw", "obs"),
-        }
-        fields = draws._asdict()
-        if not len(self._kept):
-            del fields["allocations"]
-        if not fields["base"].shape[2]:
-            del fields["base"]
-        return {name: (dims.get(name, ("draw",)), values) for name, values in fields.items()}
-
-    def fault(self, draws: Arrays) -> tuple[str, str] | None:
-        """Return what is wrong with draws that are not finite, and what to look for."""
-        names = ["weights", "theta", *(["base"] if "base" in draws else [])]
-        # of a release whose density has no closed form the log-likelihood is always NaN, of others never
-        if not augmented(self._chain.channel):
-            names.append("log_likelihood")
-        if all(np.isfinite(draws[name][1]).all() for name in names):
-            return None
-        return (
-            "reached a state of zero or undefined density",
-            "look for extreme released values, or a base measure far from them",
-        )
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
-        return self._chain.snapshot()
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go on from a `snapshot`."""
-        self._chain.restore(snapshot, self._kept)

@@ -118,7 +118,7 @@ def _allocate_serial(executor: Serial, state, x, slots, channel, kernel, rng):
 
 
 def _allocate_threads(executor, state, x, slots, channel, kernel, rng):
-    def block(number, start, stop, own):
+    def block(start, stop, own):
         counts = np.zeros_like(state.counts)
         _allocate_range(start, stop, own, state, x, slots, channel, kernel, counts)
         return counts
@@ -140,10 +140,7 @@ def _metropolis_serial(executor: Serial, state, channel, kernel, rng):
 
 
 def _metropolis_threads(executor, state, channel, kernel, rng):
-    def block(number, start, stop, own):
-        return move_latents(channel, kernel, state, own, start, stop)
-
-    return sum(executor.map(block))
+    return sum(executor.map(lambda start, stop, own: move_latents(channel, kernel, state, own, start, stop)))
 
 
 _metropolis.register(_metropolis_threads, Threads, compiled=False)

@@ -29,8 +29,6 @@ from dpmix.samplers.scan import (
 from dpmix.samplers.state import BLOCK
 from dpmix.samplers.sweeps import Built, builds, follow_base, keep_nothing
 
-__all__ = ["Neal8"]
-
 
 class Neal8(NamedTuple):
     """`auxiliary` empty components are offered to each record (m of Neal 8)."""

@@ -108,21 +108,6 @@ def _move_global(channel, kernel, state, rng, start, stop):
     return accepted
 
 
-def _complete_channels() -> None:
-    for classes in noise_density.registered:
-        if classes not in odds.registered:
-            odds.register(_odds_local, *classes)
-            keep.register(_keep_local, *classes)
-            estimates.register(_estimates_local, *classes)
-            move_latents.register(_move_local, *classes)
-    for classes in log_count.registered:
-        if classes not in odds.registered:
-            odds.register(_odds_global, *classes)
-            keep.register(_keep_global, *classes)
-            estimates.register(_estimates_global, *classes)
-            move_latents.register(_move_global, *classes)
-
-
 def _no_settling(channel, kernel, rng, values):
     """Do nothing: the channel has no variables of its own."""
 
@@ -133,7 +118,14 @@ def _no_augmenting(channel, kernel, rng, z, theta, labels, order, k):
 
 def complete() -> None:
     """Register what follows for channels, and pairs of a channel and a kernel, that there are by now."""
-    _complete_channels()
+    asked = odds, keep, estimates, move_latents
+    for stated, answers in (
+        (noise_density, (_odds_local, _keep_local, _estimates_local, _move_local)),
+        (log_count, (_odds_global, _keep_global, _estimates_global, _move_global)),
+    ):
+        for classes in [each for each in stated.registered if each not in odds.registered]:
+            for function, answer in zip(asked, answers, strict=True):
+                function.register(answer, *classes)
     for pair in log_marginal.registered:
         if pair not in augment.registered:
             settle.register(_no_settling, *pair)

@@ -34,7 +34,7 @@ def _group_serial(executor: Serial, state, x):
 
 
 def _group_threads(executor, state, x):
-    executor.map(lambda block, start, stop, rng: group_records(start, stop, state, x))
+    executor.map(lambda start, stop, rng: group_records(start, stop, state, x))
 
 
 _group.register(_group_threads, Threads, compiled=False)
@@ -64,7 +64,7 @@ def _sum_serial(executor: Serial, state, channel, kernel, theta, large):
 
 
 def _sum_threads(executor, state, channel, kernel, theta, large):
-    def block(number, start, stop, rng):
+    def block(start, stop, rng):
         sums = np.zeros(large)
         _sum_range(start, stop, state, channel, kernel, theta, large, sums)
         return sums
@@ -112,7 +112,7 @@ def _accept(state, rng, large, change, before, after):
             before[j] = after[j]
 
 
-def _walk(executor, channel, kernel, state, x, rng, large):
+def _walk(executor, channel, kernel, state, rng, large):
     """Take Metropolis steps on the products of exact marginal densities of the `large` first components."""
     if large == 0:
         return
@@ -128,7 +128,7 @@ def _no_imputation(channel, kernel, state, rng, first):
     """Leave the parameters: all components walk."""
 
 
-def _no_walk(executor, channel, kernel, state, x, rng, large):
+def _no_walk(executor, channel, kernel, state, rng, large):
     """Leave the parameters: all components are imputed."""
 
 
@@ -138,7 +138,7 @@ def _impute_small(channel, kernel, state, rng, first):
 
 
 @dispatch(on=3)
-def _walk_large(executor, channel, kernel, state, x, rng, large):
+def _walk_large(executor, channel, kernel, state, rng, large):
     """Move the parameters of the `large` first components with the latent values integrated out."""
 
 
@@ -178,7 +178,7 @@ def _update(executor, state, x, channel, kernel, rng):
     while large < state.now.occupied and state.counts[state.order[large]] > small:
         large += 1
     _impute_small(channel, kernel, state, rng, large)
-    _walk_large(executor, channel, kernel, state, x, rng, large)
+    _walk_large(executor, channel, kernel, state, rng, large)
 
 
 @dispatch()

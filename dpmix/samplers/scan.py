@@ -3,12 +3,8 @@
 An algorithm that draws the component of a record from weights states what is kept for a block of records
 (`open_desk`, `lay_out`), what the record leaves behind (`leave`, and `close` where nobody is left), the
 weights of the places it may go to (`weigh`), what becomes of an empty one that it takes (`furnish`), and what
-it adds to the one it is in (`join`). Any other algorithm states its own `visit`.
-
-Scans by marginal densities, which depend on parameters alone, laid out for a block of records at a time.
-
-``mass[j]`` is the predictive weight n_h - d of the component at position j, and (alpha + k d) / m that of
-each of the m empty ones offered right behind the occupied; ``density[j]`` are the densities of the block.
+it adds to the one it is in (`join`): `by_densities` states these for who weighs by marginal densities. Any
+other algorithm states its own `visit`.
 """
 
 from __future__ import annotations
@@ -162,7 +158,11 @@ def sweep_by_scan(algorithm: type) -> None:
 
 
 class Desk(NamedTuple):
-    """`mass` and cumulative `weights` (S,), by position."""
+    """By position: `mass` (S,) and cumulative `weights` (S,); ``state.density[j]`` are those of the block.
+
+    A mass is the predictive weight n_h - d of a component, and (alpha + k d) / m that of each of the m empty
+    ones offered right behind the occupied.
+    """
 
     mass: Any
     weights: Any

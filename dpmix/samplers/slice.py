@@ -23,9 +23,6 @@ from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_param
 from dpmix.samplers.state import CROWDED, DONE, GROW, Serial, Threads, list_occupied, sort_by_size
 from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, move_concentration
 
-__all__ = ["PrivateSlice"]
-
-HEIGHT = 1.0  # weights above this do not raise the slices further
 MOST_JUMPS = 2**22  # more new components than this in one sweep are not tried
 
 
@@ -51,9 +48,9 @@ def _draw_occupied(state, mixing, rng):
 @njit
 def _slices_range(start, stop, rng, state):
     """Draw u_i ~ U(0, xi_{c_i}) into state.grouped, which is free at this point; return the smallest."""
-    lowest = HEIGHT
+    lowest = 1.0
     for i in range(start, stop):
-        u = rng.random() * min(state.weights[state.where[state.labels[i]]], HEIGHT)
+        u = rng.random() * min(state.weights[state.where[state.labels[i]]], 1.0)
         state.grouped[i] = u
         lowest = min(lowest, u)
     return lowest
@@ -70,7 +67,7 @@ def _slices_serial(executor: Serial, state, rng):
 
 
 def _slices_threads(executor, state, rng):
-    return min(executor.map(lambda block, start, stop, own: _slices_range(start, stop, own, state)))
+    return min(executor.map(lambda start, stop, own: _slices_range(start, stop, own, state)))
 
 
 _slices.register(_slices_threads, Threads, compiled=False)
@@ -155,7 +152,7 @@ def _levels_serial(executor: Serial, state, places):
 
 
 def _levels_threads(executor, state, places):
-    executor.map(lambda block, start, stop, own: _levels_range(start, stop, state, places))
+    executor.map(lambda start, stop, own: _levels_range(start, stop, state, places))
 
 
 _levels.register(_levels_threads, Threads, compiled=False)
@@ -165,7 +162,7 @@ _levels.register(_levels_threads, Threads, compiled=False)
 def _weigh(state, places):
     """Divide the weights by xi."""
     for j in range(places):
-        state.weights[j] = max(state.weights[j] / HEIGHT, 1.0)
+        state.weights[j] = max(state.weights[j], 1.0)
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):

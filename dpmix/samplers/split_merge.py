@@ -28,20 +28,16 @@ from dpmix.samplers.collapsed import (
     take,
 )
 from dpmix.samplers.neal3 import Neal3
-from dpmix.samplers.state import DONE, GROW, swap
+from dpmix.samplers.state import GROW, swap
 from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, sweep
 
-__all__ = ["SplitMerge"]
-
 SCANS = 2  # restricted Gibbs scans that make the launch state
-MOVES = 1  # split-merge moves a sweep
 
 
 class SplitMerge(NamedTuple):
-    """`moves` a sweep; `constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`."""
+    """`constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`; no settings."""
 
     constants: Any
-    moves: int = MOVES
 
 
 @builds("split_merge", tabled=True)
@@ -152,25 +148,14 @@ def _move(state, kernel, mixing, rng, constants):
     return True
 
 
-@njit
-def _moves(state, kernel, mixing, rng, moves, constants):
-    """Propose splits and merges; GROW when slots run out."""
-    if state.now.occupied + moves >= len(state.order):
-        return GROW
-    if len(state.labels) > 1:
-        for _ in range(moves):
-            state.now.proposed += 1.0
-            if _move(state, kernel, mixing, rng, constants):
-                state.now.accepted += 1.0
-    return DONE
-
-
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if (
-        state.now.position == 0
-        and _moves(state, kernel, mixing, rng, algorithm.moves, algorithm.constants) == GROW
-    ):
-        return GROW
+    if state.now.position == 0:
+        if state.now.occupied + 1 >= len(state.order):
+            return GROW
+        if len(state.labels) > 1:
+            state.now.proposed += 1.0
+            if _move(state, kernel, mixing, rng, algorithm.constants):
+                state.now.accepted += 1.0
     return sweep(Neal3(algorithm.constants), executor, state, channel, kernel, mixing, rng)
 
 

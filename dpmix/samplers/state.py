@@ -4,11 +4,10 @@ Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is
 component is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty
 auxiliary components in the slots right after; the slice its unoccupied sticks.
 
-How a sweep goes through the records: in one piece within compiled code, or in blocks on threads.
-
-A block has its own generator, and blocks depend on n alone, so that the draws do not depend on the number
-of threads. A sweep is one function for both: compiled whole when it runs `Serial`, plain Python over
-compiled phases when it runs on `Threads`, where the phases are long enough for that to cost nothing.
+A sweep goes through the records in one piece within compiled code (`Serial`), or in blocks on `Threads`, of
+plain Python over compiled phases, which are long enough for that to cost nothing: it is one function for
+both. A block has its own generator, and blocks depend on n alone, so that the draws do not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from dpmix.numerics.jit import njit
 
 __all__ = [
     "BLOCK",
-    "BLOCK_TILES",
     "CROWDED",
     "DONE",
     "GROW",
@@ -50,6 +48,8 @@ BLOCK = 512  # records whose marginal densities are computed at a time: they fit
 TILE = 4096  # records that are grouped by component at a time
 TINY, HUGE = 1e-280, 1e280  # densities beyond these are computed again in logarithms
 DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots and to be called again there
+BLOCK_TILES = 8  # tiles that one thread works at a time
+SERIAL_LIMIT = 65536  # records up to which there is one block
 FIRST_STEP = 0.05
 
 COUNTERS = ("occupied", "position", "small_jumps", "large_jumps")
@@ -181,11 +181,7 @@ def sort_by_size(state):
             i -= 1
 
 
-# How a sweep goes through the records: in one piece within compiled code, or in blocks on threads
-
-
-BLOCK_TILES = 8
-SERIAL_LIMIT = 65536
+# How a sweep goes through the records
 
 
 class Serial(NamedTuple):
@@ -203,12 +199,10 @@ class Threads:
         self.rngs = list(rngs)
         self.pool = pool
 
-    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Return [function(block, start, stop, rng, *args)] over the blocks, in their order."""
-        calls = [(b, start, stop, self.rngs[b]) for b, (start, stop) in enumerate(self.bounds)]
-        if self.pool is None:
-            return [function(*call, *args) for call in calls]
-        return list(self.pool.map(lambda call: function(*call, *args), calls))
+    def map(self, function: Callable[..., Any]) -> list[Any]:
+        """Return [function(start, stop, rng)] over the blocks, in their order."""
+        calls = *zip(*self.bounds, strict=True), self.rngs
+        return list((map if self.pool is None else self.pool.map)(function, *calls))
 
 
 def block_count(n: int) -> int:

@@ -1,4 +1,7 @@
-"""What a sampler is: how it is built of the spec's section `sampler`, and the loop over its sweeps."""
+"""What a sampler is: how it is built of the spec's section `sampler`, and the loop over its sweeps.
+
+Between sweeps a learned base measure moves, whichever the algorithm (methods, section 15).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix.kernels.learned_base import with_base
+from dpmix.kernels.learned_base import (
+    adapt_step,
+    carry,
+    draw_base_given,
+    log_base_ratio,
+    propose_base,
+    take_base,
+    with_base,
+)
 from dpmix.mechanisms.channels.all_channels import log_constant, sum_logs
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
@@ -28,10 +39,10 @@ __all__ = [
     "follow_base",
     "keep_nothing",
     "log_likelihood",
-    "move_base",
     "move_concentration",
     "record",
     "run",
+    "run_plain",
     "sweep",
 ]
 
@@ -91,10 +102,7 @@ def by_fields(algorithm: Any) -> Builder:
     return lambda settings, *_: Built(algorithm(*(getattr(settings, name) for name in algorithm._fields)))
 
 
-# One sweep of an algorithm, and the loop over sweeps that every algorithm shares
-
-
-# The record kept of a chain: what each saved draw holds.
+# What each saved draw holds
 
 
 class Output(NamedTuple):
@@ -146,9 +154,6 @@ def record(state, channel, kernel, learned, mixing, rng, output, t):
     return True
 
 
-# Records sorted by component within tiles, and log-likelihoods of components over them.
-
-
 @njit
 def log_likelihood(state, channel, kernel):
     """Return sum_i log g(z_i | theta of its component), leaving the released values grouped."""
@@ -164,7 +169,10 @@ def log_likelihood(state, channel, kernel):
     return total
 
 
+# One sweep of an algorithm, and the loop over sweeps that every algorithm shares
+
 FULL = 2  # what `run` returns when the output has no room for a draw
+FEW = 2_000  # records up to which components are taken along by a learned base measure in each sweep
 # plan, an integer array: sweeps done, sweeps between saved draws, sweeps before the first, draws saved in
 # the output, whether the last sweep has still to be saved
 STEP, THIN, SKIP, SAVED, PENDING = 0, 1, 2, 3, 4
@@ -179,14 +187,6 @@ def by_sweeps(function: Callable[..., Any], algorithm: type) -> None:
     """Let an algorithm sweep by one function: compiled whole, or in Python over phases on threads."""
     sweep.register(function, algorithm, Serial)
     sweep.register(function, algorithm, Threads, compiled=False)
-
-
-@dispatch()
-def move_base(learned, algorithm, state, channel, kernel, rng, sweeps):
-    """Move what is learned of the base measure, before which so many sweeps were done.
-
-    `kernel` has the base measure that there is. What the algorithm keeps of the base measure follows.
-    """
 
 
 @dispatch()
@@ -221,7 +221,7 @@ def run(algorithm, executor, state, channel, kernel, learned, mixing, rng, outpu
             if status != DONE:
                 return status
             if len(learned.rate) > 0:
-                move_base(learned, algorithm, state, channel, now, rng, plan[STEP])
+                _move_base(learned, algorithm, state, channel, now, rng, plan[STEP])
             plan[STEP] += 1
             if plan[STEP] > plan[SKIP] and (plan[STEP] - plan[SKIP]) % plan[THIN] == 0:
                 plan[PENDING] = 1
@@ -235,6 +235,51 @@ def run(algorithm, executor, state, channel, kernel, learned, mixing, rng, outpu
             state.now.accepted = 0.0
             state.now.proposed = 0.0
     return DONE
+
+
+@njit
+def _move_base(learned, algorithm, state, channel, kernel, rng, sweeps):
+    """Move a learned base measure, before which so many sweeps were done, in two ways in turn.
+
+    Location or scale moves with all occupied components along, the latent values integrated out: where the
+    release says little of a component, it would follow the base measure, and the base measure it, in steps
+    too small to get anywhere. That needs the likelihood of all records twice. It is made every so many
+    sweeps, the more records there are, and not where the state holds latent values: given these components
+    have nowhere to go. And given the parameters of the occupied components location and scale are drawn from
+    their conditionals; the unoccupied are integrated out, so that what a sampler keeps of them is drawn anew.
+    """
+    if len(state.latent) == 0 and sweeps % (1 + len(state.labels) // FEW) == 0:
+        _move_along(state, channel, kernel, learned, rng)
+    draw_base_given(kernel, rng, learned, state.theta, state.order[: state.now.occupied])
+    follow_base(algorithm, state, with_base(kernel, learned.values), rng)
+
+
+@njit
+def _move_along(state, channel, kernel, learned, rng):
+    """Move location and scale of a column with the occupied components along."""
+    column = int(rng.random() * learned.values.shape[1])
+    k, rows, theta, kept = state.now.occupied, len(state.theta), state.theta, state.proposal
+    before = log_likelihood(state, channel, kernel)
+    for row in range(2):
+        shift, factor = propose_base(rng, learned, row, column)
+        ratio = log_base_ratio(learned, column, shift, factor)
+        for j in range(k):
+            h = state.order[j]
+            for i in range(rows):
+                kept[i, h] = theta[i, h]
+            carry(kernel, theta, h, column, shift, factor, learned.values)
+        after = log_likelihood(state, channel, kernel)
+        ratio += after - before
+        if -rng.standard_exponential() < ratio:
+            take_base(learned, column, shift, factor)
+            before = after
+        else:
+            for j in range(k):
+                h = state.order[j]
+                for i in range(rows):
+                    theta[i, h] = kept[i, h]
+        if state.tuning.adapting > 0.0:
+            adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
 
 
 run_plain = getattr(run, "py_func", run)  # the same loop in plain Python, over sweeps that run on threads

@@ -406,8 +406,7 @@ def expected_errors(known: KnownRelease, rows: Integers, rng: np.random.Generato
             noise = (both[0] - both[1]).astype(np.float64)
         else:
             noise = rng.laplace(0.0, known.scale, (len(rows), size))
-        noisy = rows[:, :size] + noise
-        chosen = np.array([settled(row, n) for row in noisy])
+        chosen = settled(rows[:, :size] + noise, n)
         return distances(known.prior + rows, known.prior + chosen)
     if rows.shape[1] > 2:
         return errors_of(tables_of(law), np.ascontiguousarray(rows), rng)

@@ -22,6 +22,7 @@ from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
 from dpmix.models.counts_mixture.model import CountsMixture
+from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import default_width, edges_of, tally
 from dpmix.samplers import Algorithm, Chain
@@ -110,13 +111,9 @@ def _run(chain: Any, seconds: float) -> tuple[float, int, dict[str, Floats]]:
     return spent, saved, {name: np.concatenate([part[name] for part in kept]) for name in kept[0]}
 
 
-def _series(drawn: Any) -> dict[str, Floats]:
+def _series(drawn: Arrays) -> dict[str, Floats]:
     """Return each quantity of saved draws, of the mass that components hold."""
-    if isinstance(drawn, dict):
-        values = {name: found for name, (_, found) in drawn.items()}
-    else:
-        values = {name: getattr(drawn, name) for name in ("first", "weights", "theta", "n_clusters")}
-        values["log_likelihood"] = drawn.log_likelihood
+    values = {name: found for name, (_, found) in drawn.items()}
     first, weights, (mean, variance) = values["first"], values["weights"], values["theta"]
     starts, sd = first[:-1], np.sqrt(variance)
     mass = np.add.reduceat(weights, starts)

@@ -25,9 +25,9 @@ from benchmarks.settings import build
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise, NoNoise
+from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
-from dpmix.samplers.chain import Draws
 
 __all__ = ["main", "measure"]
 
@@ -57,25 +57,25 @@ def _build(cell: Cell, n: int, seed: int, pool: ThreadPoolExecutor | None) -> Ch
     return Chain(z, channel, NormalNIG(*BASE), PitmanYor(1.0, 0.0), algorithm, rng, pool)
 
 
-def _series(draws: Draws) -> Floats:
+def _series(draws: Arrays) -> Floats:
     """Return number of clusters and density of Y at POINTS in each saved draw, shape (1 + points, draws).
 
     The weight that no component holds is spread by the prior predictive density.
     """
     mu0, lam, a, b = BASE
-    where, of = np.array(POINTS)[:, None], draws.first[:-1]
-    mean, variance = draws.theta
+    where, of, weights = np.array(POINTS)[:, None], draws["first"][1][:-1], draws["weights"][1]
+    mean, variance = draws["theta"][1]
     terms = np.exp(-0.5 * (where - mean) ** 2 / variance) / np.sqrt(2.0 * np.pi * variance)
-    inside: Floats = np.add.reduceat(draws.weights * terms, of, axis=1)
-    left = 1.0 - np.add.reduceat(draws.weights, of)
+    inside: Floats = np.add.reduceat(weights * terms, of, axis=1)
+    left = 1.0 - np.add.reduceat(weights, of)
     scale = math.sqrt(b * (lam + 1.0) / (a * lam))  # Student's t with 2 a degrees of freedom
     log_height = math.lgamma(a + 0.5) - math.lgamma(a) - 0.5 * math.log(2.0 * a * math.pi) - math.log(scale)
     prior = np.exp(log_height - (a + 0.5) * np.log1p(((where - mu0) / scale) ** 2 / (2.0 * a)))
-    return np.vstack([draws.n_clusters, inside + left * prior])
+    return np.vstack([draws["n_clusters"][1], inside + left * prior])
 
 
-def _keep(kept: list[Floats], plain: bool, draws: Draws) -> None:
-    kept.append(_series(draws) if plain else draws.n_clusters[None].astype(float))
+def _keep(kept: list[Floats], plain: bool, draws: Arrays) -> None:
+    kept.append(_series(draws) if plain else draws["n_clusters"][1][None].astype(float))
 
 
 class Spent:
@@ -85,7 +85,7 @@ class Spent:
         self.sweeps, self.wall, self.cpu = 0, 0.0, 0.0
 
     def spend(
-        self, chain: Chain, seconds: float, sweeps: int = 0, taken: Callable[[Draws], None] | None = None
+        self, chain: Chain, seconds: float, sweeps: int = 0, taken: Callable[[Arrays], None] | None = None
     ) -> None:
         """Sweep for `seconds`, or exactly `sweeps` times where given; save draws where `taken` wants them."""
         chain.keep(thin=1, skip=0 if taken else NEVER)

@@ -107,7 +107,7 @@ class Mixture:
         return found
 
     def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
-        """Return the same functions of draws as `dpmix.samplers.chain.MixtureChain` gives them."""
+        """Return the same functions of draws as `dpmix.samplers.chain.Chain` gives them."""
         starts, labels = draws["first"], draws.get("allocations")
         rows = []
         for t in range(len(starts) - 1):

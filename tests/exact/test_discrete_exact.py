@@ -66,7 +66,9 @@ class Sampler:
 
     def __init__(self, name: str, likelihood: Any, shapes: Array, n: int, rng: Any) -> None:
         self.name, self.likelihood, self.rng = name, likelihood, rng
-        self.prior = cell_prior(shapes.sum(), shapes / shapes.sum(), *([0] if name == "slices" else []))
+        self.prior = cell_prior(shapes.sum(), shapes / shapes.sum())
+        if name == "slices":
+            self.prior = self.prior._replace(exact=0)
         cells = len(shapes)
         hidden = cells if isinstance(likelihood, cc.HiddenCounts) else 0
         counts = np.zeros(cells, dtype=np.int64)

@@ -42,7 +42,7 @@ from dpmix.posteriors.hellinger_law import (
     theorem_gamma,
     weight_bits,
 )
-from dpmix.posteriors.simulated_draws import distances, settled_rows
+from dpmix.posteriors.simulated_draws import distances, settled
 
 __all__ = [
     "Certified",
@@ -550,7 +550,7 @@ def noise_errors(of: Posteriors, scale: float, rows: Integers) -> Floats:
     counts = np.repeat(rows, each, axis=0)
     noisy = counts[:, :1] if of.dimension == 2 else counts
     both = rng.geometric(-np.expm1(-1 / scale), (2, *noisy.shape))
-    released = settled_rows((noisy + both[0] - both[1]).astype(np.float64), of.n)
+    released = settled((noisy + both[0] - both[1]).astype(np.float64), of.n)
     prior = np.array(of.prior)
     found: Floats = distances(prior + counts, prior + released).reshape(len(rows), each).mean(axis=1)
     return found

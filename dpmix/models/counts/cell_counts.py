@@ -9,23 +9,21 @@ too: l_j is then the log density of the noise h_j - c_j, and the released number
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.numerics.jit import dispatch, njit
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
-    "HiddenCounts",
     "CountsWithNoise",
+    "HiddenCounts",
     "PolyaDraws",
     "SmoothedDraws",
     "couple",
     "hides_counts",
+    "ladder_power",
     "log_count",
     "log_likelihood",
     "log_noise",
@@ -35,10 +33,12 @@ __all__ = [
     "share_out",
 ]
 
-
 LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2
 NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC, "discrete_gaussian": GAUSSIAN}
 """Kinds of noise by their density: given a release, a discrete Gaussian has that of a Gaussian."""
+RUNGS = 24  # powers of the counts that a chain starts through
+SMALL = 1000.0  # records that the first of them stands for
+LADDER = 0.5  # of the burn-in
 
 
 class CountsWithNoise(NamedTuple):
@@ -176,6 +176,16 @@ def log_likelihood(likelihood, noisy, counts):
     for j in range(len(counts)):
         total += log_count(likelihood, noisy, j, counts[j])
     return total
+
+
+@njit
+def ladder_power(done, skip, total):
+    """Return the power of the counts after so many sweeps: in half of the burn-in from 1000 / n up to 1."""
+    ladder = int(LADDER * skip)
+    if done >= ladder or total <= SMALL:
+        return 1.0
+    rung = math.floor(done / ladder * RUNGS) / RUNGS
+    return (SMALL / total) ** (1.0 - rung)
 
 
 # Counts that follow a measure: what becomes of them, and of their likelihood, as it moves; see

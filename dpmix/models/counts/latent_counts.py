@@ -69,6 +69,7 @@ __all__ = [
     "draw_shares",
     "group_masses",
     "group_prior",
+    "make_latent",
     "refresh",
     "start_counts",
     "start_noisy",
@@ -95,6 +96,13 @@ class Latent(NamedTuple):
     noisy: Any
     explained: Any
     sums: Any
+
+
+def make_latent(counts: NDArray[np.int64], labelled: bool = False, hidden: bool = False) -> Latent:
+    """Return counts (J,), by reference, with labels of as many records and room for noisy counts if asked."""
+    labels = np.repeat(np.arange(len(counts)), counts) if labelled else np.empty(0, dtype=np.int64)
+    noisy, explained = np.zeros((2, len(counts) if hidden else 0))
+    return Latent(counts, labels, noisy, explained, np.zeros(3))
 
 
 class CellPrior(NamedTuple):
@@ -141,29 +149,27 @@ class GroupMasses(NamedTuple):
     exact: int
 
 
-def cell_prior(concentration: float, probabilities: NDArray[np.float64], exact: int = EXACT) -> CellPrior:
+def cell_prior(concentration: float, probabilities: NDArray[np.float64]) -> CellPrior:
     """Return the prior with the base measure `probabilities` (J,), which need not sum to 1 exactly."""
     share = np.asarray(probabilities, dtype=np.float64) / np.sum(probabilities)
     cumulative = np.cumsum(share)
     active = np.flatnonzero(share > 0.0).astype(np.int64)
     cumulative[active[-1] :] = 1.0
-    return CellPrior(concentration * share, cumulative, active, float(concentration), exact)
+    return CellPrior(concentration * share, cumulative, active, float(concentration), EXACT)
 
 
-def group_prior(
-    concentration: float, probabilities: NDArray[np.float64], groups: int, exact: int = EXACT
-) -> GroupPrior:
+def group_prior(concentration: float, probabilities: NDArray[np.float64], groups: int) -> GroupPrior:
     """Return the prior of `groups` groups with the base measure `probabilities` (m,) in each."""
     share = np.asarray(probabilities, dtype=np.float64) / np.sum(probabilities)
     shapes = np.tile(concentration * share, groups)
     active = np.flatnonzero(shapes > 0.0).astype(np.int64)
-    return GroupPrior(shapes, active, *_layout(groups, len(share)), float(concentration), exact)
+    return GroupPrior(shapes, active, *_layout(groups, len(share)), float(concentration), EXACT)
 
 
-def group_masses(groups: int, cells: int, exact: int = EXACT) -> GroupMasses:
+def group_masses(groups: int, cells: int) -> GroupMasses:
     """Return room for the probabilities of `cells` cells in each of `groups` groups."""
     active = np.arange(groups * cells)
-    return GroupMasses(np.zeros(groups * cells), active, *_layout(groups, cells), np.ones(1), exact)
+    return GroupMasses(np.zeros(groups * cells), active, *_layout(groups, cells), np.ones(1), EXACT)
 
 
 def _layout(groups: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

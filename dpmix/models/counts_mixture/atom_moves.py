@@ -188,6 +188,14 @@ def _move_last(work, theta, place, atoms):
 
 
 @njit
+def _shift(work, gain, new, old):
+    """Propose the masses of the cells that P has with so much more weight on masses `new`, less on `old`."""
+    mixed = work.mixed
+    for c in range(len(mixed)):
+        work.proposed[c] = max(mixed[c] + gain * (new[c] - old[c]), LEAST)
+
+
+@njit
 def _accepts(rng, work, ratio):
     """Return whether a proposal is accepted, and adopt it; `ratio`: the log of all but the likelihoods."""
     ratio += log_gain(work.source, rng, work)
@@ -203,7 +211,7 @@ def _accepts(rng, work, ratio):
 @njit
 def move_mass(rng, work, a, b, least, total):
     """Move mass between atoms a and b; `total` records. Return whether it did."""
-    weights, mixed, proposed = work.weights, work.mixed, work.proposed
+    weights = work.weights
     both = weights[a] + weights[b]
     if not both > 2.0 * least:
         return False
@@ -215,9 +223,7 @@ def move_mass(rng, work, a, b, least, total):
     first, second = both / (1.0 + math.exp(-logit)), both / (1.0 + math.exp(logit))
     if not min(first, second) >= least:
         return False
-    gain, one, other = first - weights[a], work.rows[a, 0], work.rows[b, 0]
-    for c in range(len(mixed)):
-        proposed[c] = max(mixed[c] + gain * (one[c] - other[c]), LEAST)
+    _shift(work, first - weights[a], work.rows[a, 0], work.rows[b, 0])
     if not -rng.standard_exponential() < log_gain(work.source, rng, work):
         return False
     weights[a], weights[b] = first, second
@@ -325,9 +331,7 @@ def _birth(channel, kernel, rng, theta, cells, work, atoms, least, alpha, k, tot
         return atoms
     draw_prior(kernel, rng, theta, atoms)
     work.sloped[atoms] = fill_rows(channel, kernel, theta, atoms, cells, work.rows[atoms])
-    new, old, mixed = work.rows[atoms, 0], work.rows[donor, 0], work.mixed
-    for c in range(len(mixed)):
-        work.proposed[c] = max(mixed[c] + gift * (new[c] - old[c]), LEAST)
+    _shift(work, gift, work.rows[atoms, 0], work.rows[donor, 0])
     ratio = math.log(alpha * length / (k + 1) * (rest / (total - gift)) * (total / weight))
     if not _accepts(rng, work, ratio):
         return atoms
@@ -346,9 +350,7 @@ def _death(rng, theta, work, atoms, least, alpha, k, total):
         return atoms
     weight = gift + rest
     length = math.log(weight / least - 1.0)
-    old, new, mixed = work.rows[gone, 0], work.rows[heir, 0], work.mixed
-    for c in range(len(mixed)):
-        work.proposed[c] = max(mixed[c] + gift * (new[c] - old[c]), LEAST)
+    _shift(work, gift, work.rows[heir, 0], work.rows[gone, 0])
     ratio = -math.log(alpha * length / k * (rest / (total - gift)) * (total / weight))
     if not _accepts(rng, work, ratio):
         return atoms
@@ -535,7 +537,7 @@ def _compact(theta, work, atoms):
 @njit
 def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
     """Take one step of the atoms ``work.chosen[:m]``, none to fall below `least`; return its acceptance."""
-    chosen, size, slots = work.chosen, 3 * m - 1, np.arange(m)
+    chosen, size = work.chosen, 3 * m - 1
     vectors, mixed, proposed = work.vectors, work.mixed, work.proposed
     drift, back, x, y, noise = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     for j in range(m):
@@ -543,21 +545,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
         if not work.sloped[h]:
             fill_slopes(channel, kernel, theta, h, cells, work.rows[h])
             work.sloped[h] = True
-    here = _look(
-        kernel,
-        work,
-        chosen,
-        m,
-        work.weights,
-        theta,
-        work.rows,
-        chosen,
-        work.mixed,
-        False,
-        damping,
-        work.metric,
-        drift,
-    )
+    here = _look(kernel, work, theta, m, False, damping, drift)
     if not here > -math.inf:
         return 0.0
     for j in range(m):
@@ -593,21 +581,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
     for j in range(m):
         if not work.sloped_at[j]:
             fill_slopes(channel, kernel, work.theta_at, chosen[j], cells, work.rows_at[j])
-    there = _look(
-        kernel,
-        work,
-        chosen,
-        m,
-        work.weights_at,
-        work.theta_at,
-        work.rows_at,
-        slots,
-        proposed,
-        True,
-        damping,
-        work.metric_at,
-        back,
-    )
+    there = _look(kernel, work, work.theta_at, m, True, damping, back)
     if not there > -math.inf:
         return 0.0
     ratio += there - here
@@ -632,12 +606,15 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
 
 
 @njit
-def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, after, damping, metric, drift):
-    """Set `metric` to the factor of M and `drift` to M^-1 grad, held to a length; return the log prior.
+def _look(kernel, work, theta, m, after, damping, drift):
+    """Set the metric to the factor of M and `drift` to M^-1 grad, held to a length; return the log prior.
 
-    ``rows[of[j]]`` are those of the j-th chosen atom; after: whether at the proposal. Minus infinity where
-    there is no such metric.
+    after: whether at the proposal, where the j-th chosen atom has row j. Minus infinity where there is no
+    such metric.
     """
+    chosen, of = work.chosen, np.arange(m) if after else work.chosen
+    weights, rows = (work.weights_at, work.rows_at) if after else (work.weights, work.rows)
+    mixed, metric = (work.proposed, work.metric_at) if after else (work.mixed, work.metric)
     cells, size = len(mixed), 3 * m - 1
     basis = work.basis
     mean, factor = basis[size], basis[size + 1]

@@ -71,10 +71,8 @@ __all__ = [
     "can_sum",
     "fill_rows",
     "fill_slopes",
-    "gaussian_rule",
     "make_cells",
     "pieces_between",
-    "pieces_for",
 ]
 
 Floats = NDArray[np.float64]
@@ -159,10 +157,10 @@ def make_cells(
 def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
     """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
     if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
-        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
-        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
+        rule = _gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
+        return make_cells(edges, outputs, rule, _pieces_for(channel, kernel, edges))
     if isinstance(kernel, Beta):
-        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
+        return make_cells(edges, outputs, pieces=_pieces_for(channel, kernel, edges))
     return make_cells(edges, outputs)
 
 
@@ -300,7 +298,9 @@ for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
 # Beta kernels, and outputs
 
 
-def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _gaussian_rule(
+    edges: Floats, sd: float, lo: float, hi: float
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return nodes, weights and offsets of a quadrature of a smooth density in each cell between `edges`.
 
     The end cells are cut 14 standard deviations of the noise beyond the domain.
@@ -323,7 +323,7 @@ def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Float
     return np.concatenate(nodes), np.concatenate(weights), np.array(first, dtype=np.int64)
 
 
-def pieces_for(channel: Any, kernel: Beta, edges: Floats) -> BetaPieces:
+def _pieces_for(channel: Any, kernel: Beta, edges: Floats) -> BetaPieces:
     """Return the pieces that a channel's masses are sums over; none where it has no such sums.
 
     Under additive noise these are for noise that is not small; Laplace, for edges within the bounds.

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
-from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
+from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
 from dpmix.kernels.normal import NormalNIG
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.masses import (
@@ -53,7 +53,7 @@ from dpmix.models.counts_mixture.sweep import (
     start,
     widened,
 )
-from dpmix.models.model_protocols import Arrays
+from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.tallies import Counts
@@ -144,17 +144,14 @@ class CountsMixture:
 
 
 class CountsChain:
-    """One chain; see `models.model_protocols.ModelChain`, for its draws `samplers.chain.MixtureChain`."""
+    """One chain; see `models.model_protocols.ModelChain`, for its draws `samplers.chain.Chain`."""
 
     def __init__(self, model: CountsMixture, rng: Generator) -> None:
         self.model, self.rng = model, rng
         self._counts, edges, outputs, self._source = model.worked(rng)
         self._cells = model.cells(edges, outputs)
         self._state = make_state(model.kernel, model.room)
-        self._learned = (model.learned or fixed_base(model.kernel)).own()
-        if self._learned.learns:
-            d = self._learned.values.shape[1]
-            draw_base(model.kernel, rng, self._learned, np.zeros((d + 1, d)), 0)
+        self._learned = own_base(model.kernel, rng, model.learned)
         start(with_base(model.kernel, self._learned.values), model.mixing, rng, model.counts.n, self._state)
         self._plan = np.array([0, 1, 0, 0], dtype=np.int64)
         self._make_room()
@@ -206,21 +203,10 @@ class CountsChain:
     def proceed(self, until: int) -> None:
         """Sweep until `until` sweeps have been done since `keep`."""
         model = self.model
+        law = model.channel, model.kernel, self._learned, model.mixing
         while True:
-            status = run(
-                model.channel,
-                model.kernel,
-                self._learned,
-                model.mixing,
-                self.rng,
-                self._state,
-                self._cells,
-                self._work,
-                self._counts,
-                self._plan,
-                until,
-                self._output,
-            )
+            state = self._state, self._cells, self._work, self._counts
+            status = run(*law, self.rng, *state, self._plan, until, self._output)
             if status == FULL:
                 self._set_aside()
             elif status == GROW:
@@ -232,44 +218,25 @@ class CountsChain:
 
     def _set_aside(self) -> None:
         """Take the saved draws out of the room for them."""
-        saved = int(self._plan[SAVED])
-        used = int(self._output.first[saved])
-        fields = self._output._asdict()
-        ends = {"first": saved + 1, "weights": used, "theta": used}
-        whole = {"base": fields.pop("base")[:saved].copy()}
-        parts = {name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()}
-        self._taken.append(parts | whole)
+        self._taken.append(cut_draws(self._output, int(self._plan[SAVED])))
         self._plan[SAVED] = 0
 
     def take(self) -> Arrays:
         """Return the draws saved since the last call, and forget them."""
         self._set_aside()
         pieces, self._taken = self._taken, []
-        dims = {
-            "first": ("edge",),
-            "weights": ("component",),
-            "theta": ("parameter", "component"),
-            "base": ("draw", "hyper", "base_column"),
-        }
         found = {
             name: np.concatenate([piece[name] for piece in pieces], axis=0 if name == "base" else -1)
             for name in pieces[0]
         }
-        if not found["base"].shape[2]:
-            del found["base"]
         starts = np.cumsum([0, *(piece["first"][-1] for piece in pieces)])
         shifted = [piece["first"][1:] + start for piece, start in zip(pieces, starts[:-1], strict=True)]
         found["first"] = np.concatenate([[0], *shifted]).astype(np.int64)
-        return {name: (dims.get(name, ("draw",)), values) for name, values in found.items()}
+        return mixture_draws(found)
 
     def fault(self, draws: Arrays) -> tuple[str, str] | None:
         """Return what is wrong with draws that are not finite, and what to look for."""
-        if all(np.isfinite(draws[name][1]).all() for name in ("weights", "theta", "log_likelihood")):
-            return None
-        return (
-            "reached a state of zero or undefined density",
-            "look for extreme released values, or a base measure far from them",
-        )
+        return fault_of_mixture(draws, ["log_likelihood"])
 
     def snapshot(self) -> dict[str, Any]:
         """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""

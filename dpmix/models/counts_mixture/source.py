@@ -37,7 +37,7 @@ from dpmix.models.counts.cell_counts import (
     log_likelihood,
     log_release,
 )
-from dpmix.models.counts.latent_counts import GroupMasses, Latent, group_masses, start_counts, sweep_counts
+from dpmix.models.counts.latent_counts import group_masses, make_latent, start_counts, sweep_counts
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.loops import LEAST, log, log_ratio
 
@@ -124,13 +124,10 @@ def latent_counts(release: CountsWithNoise | SmoothedDraws, n: int, rng: Generat
     """
     bins = len(release.released)
     counts: NDArray[np.int64] = start_counts(rng, np.ones(bins), release.released, n)
-    none = np.zeros(0)
-    held = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
-    prior: GroupMasses = group_masses(1, bins)
     _, information = slope_and_information(release, 0, n / bins)
-    given, following = _TOLD if information * n / bins > 1.0 else _UNTOLD
-    along = np.zeros(1, dtype=np.int64)
-    return LatentCounts(release, prior, held, counts.copy(), np.zeros(bins), along, given, following)
+    rounds = _TOLD if information * n / bins > 1.0 else _UNTOLD
+    held, along = make_latent(counts), np.zeros(1, dtype=np.int64)
+    return LatentCounts(release, group_masses(1, bins), held, counts.copy(), np.zeros(bins), along, *rounds)
 
 
 @dispatch()

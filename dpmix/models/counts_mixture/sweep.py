@@ -33,13 +33,13 @@ from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.kernels.learned_base import (
     adapt_step,
     carry,
-    draw_base,
-    gather,
+    draw_base_given,
     log_base_ratio,
     propose_base,
     take_base,
     with_base,
 )
+from dpmix.models.counts.cell_counts import ladder_power
 from dpmix.models.counts_mixture.atom_moves import (
     copy_atom,
     jump,
@@ -59,14 +59,11 @@ from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure, i
 __all__ = [
     "ACCEPTED",
     "CONCENTRATION",
-    "CountsMixtureState",
     "CountsOutput",
     "DONE",
     "FIXED",
     "FULL",
     "GROW",
-    "LEFT_OVER",
-    "LOG_LIKELIHOOD",
     "MOST",
     "PROPOSED",
     "SAVED",
@@ -74,7 +71,6 @@ __all__ = [
     "TAIL",
     "Work",
     "draw_random_measure",
-    "ladder_power",
     "make_state",
     "make_work",
     "run",
@@ -90,9 +86,6 @@ STEP, THIN, SKIP, SAVED = 0, 1, 2, 3  # plan: sweeps done, between saved draws, 
 FIXED = FixedCounts()
 _FIRST_ATOMS = 8  # at most so many clusters to start from
 _FIRST_RECORDS = 1000
-RUNGS = 24  # powers of the counts that a chain starts through
-SMALL = 1000.0  # records that the first of them stands for
-LADDER = 0.5  # of the burn-in
 _LEAST, _MOST_LEAST = 0.5, 0.02
 _HEAVY, _MOST_HEAVY = 3.0, 0.1
 _TOGETHER = 2  # steps of all heavy atoms in a sweep
@@ -282,16 +275,6 @@ def run(channel, kernel, learned, mixing, rng, state, cells, work, counts, plan,
 
 
 @njit
-def ladder_power(done, skip, total):
-    """Return the power of the counts after so many sweeps: in half of the burn-in from 1000 / n up to 1."""
-    ladder = int(LADDER * skip)
-    if done >= ladder or total <= SMALL:
-        return 1.0
-    rung = math.floor(done / ladder * RUNGS) / RUNGS
-    return (SMALL / total) ** (1.0 - rung)
-
-
-@njit
 def _record(rng, state, learned, output, at):
     """Save the state as draw `at`, with one draw of P given it."""
     k, first = state.clusters[0], output.first[at]
@@ -329,7 +312,7 @@ def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, pow
     state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
     _keep_clusters(state, work, atoms)
     if len(learned.rate) > 0:
-        draw_base_given(kernel, learned, rng, state.theta, state.clusters[0])
+        draw_base_given(kernel, rng, learned, state.theta, np.arange(state.clusters[0]))
 
 
 # P given the clusters, and the clusters given P
@@ -449,29 +432,14 @@ def _move_all_fixed(
 def _move_all_latent(
     source: LatentCounts, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
 ):
+    """Move P given the counts, and then with the counts along."""
     own = source.given >= source.following or power < 1.0
-    atoms = _move_rounds(
-        channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, 0, source.given, own
-    )
-    renew(source, rng, work, power)
-    if power == 1.0:
-        source.along[0] = 1
-        first, rounds = len(_SPREAD), source.following
+    for along in range(2 if power == 1.0 else 1):
+        source.along[0] = along
+        first, rounds = along * len(_SPREAD), source.following if along == 1 else source.given
+        base = own == (along == 0)
         atoms = _move_rounds(
-            channel,
-            kernel,
-            learned,
-            mixing,
-            rng,
-            state,
-            cells,
-            work,
-            atoms,
-            total,
-            gain,
-            first,
-            rounds,
-            not own,
+            channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, first, rounds, base
         )
         source.along[0] = 0
         renew(source, rng, work, power)
@@ -612,13 +580,3 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
         take_over(work.source, work)
     if adapts:
         adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
-
-
-@njit
-def draw_base_given(kernel, learned, rng, theta, clusters):
-    """Draw location and scale given the parameters of the clusters."""
-    d = learned.values.shape[1]
-    sums = np.zeros((d + 1, d))
-    for h in range(clusters):
-        gather(kernel, theta, h, sums)
-    draw_base(kernel, rng, learned, sums, clusters)

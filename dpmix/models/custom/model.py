@@ -278,7 +278,7 @@ def load_code(path: Path, *, allowed: bool) -> UserCode:
         raise SpecError(f"{path.name}, line {line}: {type(error).__name__}: {what}") from None
     code = UserCode(path, digest, _model_class(path, module), module, _functions(path, module))
     tree = ast.parse(text)
-    _check_imports(path, module, tree)
+    _check_imports(path, tree)
     _check_randomness(path, module, tree)
     return code
 
@@ -314,7 +314,7 @@ def _functions(path: Path, module: ModuleType) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _check_imports(path: Path, module: ModuleType, tree: ast.Module) -> None:
+def _check_imports(path: Path, tree: ast.Module) -> None:
     """Refuse modules that lie beside the file, or where it is run: a run is resumed by the file's text."""
     places = {path.resolve().parent, Path.cwd()}
     for node in ast.walk(tree):
@@ -486,7 +486,7 @@ class UserCode:
         """Return a function of the file, to be compiled at its first call."""
         return fresh_njit(self.functions[name])
 
-    def try_out(self, model: Any, released: Floats, n: int, seed: int = 0) -> None:
+    def try_out(self, model: Any, released: Floats, n: int) -> None:
         """Call every function once as Python and once compiled, on a database of few records.
 
         Raises
@@ -495,14 +495,14 @@ class UserCode:
             When one raises, does not compile, or returns or writes what it should not; with the line of the
             file where there is one.
         """
-        self._trial(model, released, n, self.functions, seed)
+        self._trial(model, released, n, self.functions)
         compiled = {name: self.compiled(name) for name in FUNCTIONS}
-        self._trial(model, released, n, compiled, seed)
+        self._trial(model, released, n, compiled)
 
     def _trial(
-        self, model: Any, released: Floats, n: int, functions: Mapping[str, Callable[..., Any]], seed: int
+        self, model: Any, released: Floats, n: int, functions: Mapping[str, Callable[..., Any]]
     ) -> None:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         theta = np.full(sum(max(count, 1) for count in self.sizes(model).values()), np.nan)
         records = np.full((max(1, min(n, 3)), self.number("WIDTH", model)), np.nan)
         sums, part = np.zeros(self.number("SIZE", model)), np.zeros(self.number("SIZE", model))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Simulated", "build", "make_known", "simulate"]
+__all__ = ["Simulated", "build", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class KnownParts(NamedTuple):
     means: Any
 
 
-def make_known(parts: list[CompositionPart]) -> KnownParts:
+def _make_known(parts: list[CompositionPart]) -> KnownParts:
     """Return the release of some parts, to simulate by."""
     sizes = np.array([part.size for part in parts])
     d = len(parts[0].released)
@@ -102,13 +102,7 @@ def simulate(known, rng, alphas, tolerance, distances):
     return len(alphas)
 
 
-class AlphaSource(Protocol):
-    """Draws from a prior of alpha."""
-
-    state: dict[str, NDArray[Any]]
-
-    def draw(self, rng: Generator, alphas: Floats) -> None:
-        """Set rows of alphas (m, d) to draws."""
+# Draws from a prior of alpha, by what has a `state`
 
 
 class Margins:
@@ -200,7 +194,7 @@ class Simulated(Composition):
         told = {} if keep >= 1.0 else {"abc_tolerance": self.tolerance}
         super().__init__(release, {"abc_kept": keep, **told})
 
-    def source(self, rng: Generator) -> AlphaSource:
+    def source(self, rng: Generator) -> Margins | FirstRefits | FirstPosterior:
         """Return what draws from the prior."""
         if self.prior is not None:
             return Margins(self.prior)
@@ -212,7 +206,7 @@ class Simulated(Composition):
         alphas = np.empty((max(_FEWEST, math.ceil(_KEPT / keep)), self.used[0].released.size))
         self.source(rng).draw(rng, alphas)
         distances = np.empty(len(alphas))
-        simulate(make_known(self.used), rng, alphas, -1.0, distances)
+        simulate(_make_known(self.used), rng, alphas, -1.0, distances)
         return float(np.quantile(distances, keep))
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> SimulatedChain:
@@ -227,7 +221,7 @@ class SimulatedChain(ParametricChain):
 
     def __init__(self, model: Simulated, rng: Generator) -> None:
         self._source = model.source(rng)
-        self._known = make_known(model.used)
+        self._known = _make_known(model.used)
         self._alphas = np.empty((_TOGETHER, model.components))
         self._distances = np.empty(_TOGETHER)
         self._made = np.zeros(2)  # simulations kept, and all

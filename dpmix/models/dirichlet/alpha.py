@@ -316,10 +316,7 @@ def joint_pays(parts: list[CompositionPart], prior: AlphaPrior) -> bool:
 def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
     """Return the largest ratio of I_x to I_r over directions, less one: 0 where the release tells it all."""
     means = [possible(part.released, np.log(part.threshold)) for part in parts]
-    sizes = np.array([part.size for part in parts], dtype=np.float64)
-    alpha = np.ones(len(parts[0].released))
-    dirichlet_mle(np.average(means, axis=0, weights=sizes), alpha)
-    alpha = np.clip(alpha, 1e-2, 1e4)
+    alpha = np.clip(_estimate(parts, means), 1e-2, 1e4)
     d, rng = len(alpha), np.random.default_rng(0)
     logs = (
         np.log(rng.standard_gamma(alpha + 1.0, (_DRAWN, d))) - rng.standard_exponential((_DRAWN, d)) / alpha
@@ -346,10 +343,14 @@ def start_alpha(rng: Generator, parts: list[CompositionPart]) -> tuple[Floats, l
     found that leaves them possible; else both are drawn about what is possible.
     """
     means = [_possible(rng, part) for part in parts]
-    sizes = np.array([part.size for part in parts], dtype=np.float64)
-    alpha = np.ones(len(parts[0].released))
-    dirichlet_mle(np.average(means, axis=0, weights=sizes), alpha)
-    return np.clip(alpha, 1e-3, _BIGGEST), means
+    return np.clip(_estimate(parts, means), 1e-3, _BIGGEST), means
+
+
+def _estimate(parts: list[CompositionPart], means: list[Floats]) -> Floats:
+    """Return the maximum likelihood estimate of alpha given means (d,) of parts; ones where there is none."""
+    alpha = np.ones(len(means[0]))
+    dirichlet_mle(np.average(means, axis=0, weights=[float(part.size) for part in parts]), alpha)
+    return alpha
 
 
 def _possible(rng: Generator, part: CompositionPart) -> Floats:

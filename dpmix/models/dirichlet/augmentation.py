@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Augmented", "Compositions", "build", "known_of"]
+__all__ = ["Augmented", "Compositions", "build", "known_of", "save", "sum_up"]
 
 Floats = NDArray[np.float64]
 
@@ -203,12 +203,12 @@ class AugmentedDirichlet(ParametricChain):
     def _run(self, learning: bool, draws: int, thin: int, saved: Floats, rates: Floats) -> None:
         state = (self.shapes, self.records, self.sums, self.learnt, self.root, self.place, self._spare)
         known = (self.model.law, self.model.plan, self.rng)
-        run_sweeps(*known, *state, self.moves, learning, draws, thin, saved, rates)
+        run_sweeps(*known, state, self.moves, learning, draws, thin, saved, rates)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write alpha, and draw a record."""
         saved = np.zeros((1, 3, len(self.shapes.alpha)))
-        _save(self.rng, self.shapes, saved[0])
+        save(self.rng, self.shapes, saved[0])
         self.model.write_draws(slice(row, row + 1), out, saved)
 
 
@@ -236,19 +236,18 @@ def _update_block(law, plan, part, rng, shapes, records, sums, place, moves):
 
 
 @njit
-def _sum_up(law, part, records, sums):
-    """Take the sums (parts, d + M) of a part from scratch."""
-    first, last = law.starts[part], law.starts[part + 1]
+def sum_up(law, records, sums):
+    """Take the sums (d + M,) of records (d, n) from scratch."""
     for j in range(len(records)):
         total = 0.0
-        for i in range(first, last):
+        for i in range(records.shape[1]):
             total += max(records[j, i], law.floor)
-        sums[part, j] = total
-    count_levels(law.scores, records[:, first:last], sums[part])
+        sums[j] = total
+    count_levels(law.scores, records, sums)
 
 
 @njit
-def _save(rng, shapes, saved):
+def save(rng, shapes, saved):
     """Write alpha, E[x | alpha] and a record drawn given alpha to `saved` (3, d)."""
     d = len(shapes.alpha)
     logs, whole = np.empty((d, 1)), 0.0
@@ -262,28 +261,12 @@ def _save(rng, shapes, saved):
 
 
 @njit
-def run_sweeps(
-    law,
-    plan,
-    rng,
-    shapes,
-    records,
-    sums,
-    learnt,
-    root,
-    place,
-    room,
-    moves,
-    learning,
-    draws,
-    thin,
-    saved,
-    rates,
-):
-    """Do `draws` times `thin` sweeps; write what is saved after each to saved (draws, 3, d) by `_save`.
+def run_sweeps(law, plan, rng, state, moves, learning, draws, thin, saved, rates):
+    """Do `draws` times `thin` sweeps; write what is saved after each to saved (draws, 3, d) by `save`.
 
     Where saved is empty nothing is, and rates (draws,), of acceptance, are not set.
     """
+    shapes, records, sums, learnt, root, place, room = state
     d, n = records.shape
     totals = np.empty(d)
     set_shapes(shapes)
@@ -291,7 +274,7 @@ def run_sweeps(
         for _ in range(thin):
             if place[0] % REFRESH == 0:
                 for part in range(len(sums)):
-                    _sum_up(law, part, records, sums)
+                    sum_up(law, records[:, law.starts[part] : law.starts[part + 1]], sums[part])
             place[0] += 1
             for part in range(len(sums)):
                 _update_block(law, plan, part, rng, shapes, records, sums, place, moves)
@@ -307,4 +290,4 @@ def run_sweeps(
         if len(saved) > 0:
             rates[row] = moves[0] / moves[1]
             moves[:] = 0.0
-            _save(rng, shapes, saved[row])
+            save(rng, shapes, saved[row])

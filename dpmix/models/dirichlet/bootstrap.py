@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bootstrap",
-    "RangeNoise",
     "Refits",
     "build",
     "draw_refits",

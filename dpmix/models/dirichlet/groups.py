@@ -28,7 +28,7 @@ from dpmix.models.dirichlet.alpha import (
     start_alpha,
     whiten,
 )
-from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions
+from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions, save, sum_up
 from dpmix.models.dirichlet.joint import (
     Learnt,
     learn,
@@ -43,7 +43,6 @@ from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
     Scores,
     Shapes,
-    count_levels,
     draw_logs,
     first_level,
     least_log,
@@ -95,6 +94,26 @@ class GroupsPlan(NamedTuple):
     offers: int
     joint: bool
     most: int
+
+
+class GroupedState(NamedTuple):
+    """What a chain holds, changed in place, and its room.
+
+    alpha (G, d); records (d, N), logarithms, those of group g from ``starts[g]`` to ``starts[g + 1]``; sums
+    (G, d + M) of them; root (G, d, d), along whose columns alpha moves; age (1,), sweeps done; learnt and
+    slopes, what burn-in finds of alpha and of sizes; rooms of two groups that follow alpha; offers (d, most).
+    """
+
+    alpha: Any
+    records: Any
+    starts: Any
+    sums: Any
+    root: Any
+    age: Any
+    learnt: Learnt
+    slopes: Slopes
+    rooms: Any
+    offers: Any
 
 
 def build(spec: RunSpec, release: Release) -> GroupedCompositions:
@@ -223,16 +242,11 @@ class GroupedCompositionsChain(ParametricChain):
         self.sums = np.zeros((groups, d + len(law.scores.noisy)))
         self.age = np.zeros(1, dtype=np.int64)
         self.slopes = make_slopes(sizes, np.log(self.alpha), _slopes(self.alpha, law), release.size_scale)
-        self._spare = (make_room(model.n, d), make_room(model.n, d))
-        self._offers = np.empty((d, max(model.plan.most, 1)))
-        state: dict[str, NDArray[Any]] = {
-            "alpha": self.alpha,
-            "records": self.records,
-            "starts": self.starts,
-            "sums": self.sums,
-            "root": self.root,
-            "age": self.age,
-        }
+        kept = self.alpha, self.records, self.starts, self.sums, self.root, self.age
+        rooms = make_room(model.n, d), make_room(model.n, d)
+        offers = np.empty((d, max(model.plan.most, 1)))
+        self.held = GroupedState(*kept, self.learnt, self.slopes, rooms, offers)
+        state: dict[str, NDArray[Any]] = dict(zip(GroupedState._fields, kept, strict=False))
         state |= {f"learnt_{name}": getattr(self.learnt, name) for name in Learnt._fields}
         state |= {f"slopes_{name}": getattr(self.slopes, name) for name in Slopes._fields}
         super().__init__(model, rng, state)
@@ -255,10 +269,8 @@ class GroupedCompositionsChain(ParametricChain):
     def _run(
         self, learning: bool, draws: int, thin: int, saved: Floats, sizes: Floats, rates: Floats
     ) -> None:
-        state = (self.alpha, self.records, self.starts, self.sums, self.learnt, self.slopes)
-        scratch = (self.root, self.age, self._spare, self._offers, self.moves)
         known = (self.model.law, self.model.plan, self.rng)
-        run_grouped_sweeps(*known, *state, *scratch, learning, draws, thin, saved, sizes, rates)
+        run_grouped_sweeps(*known, self.held, self.moves, learning, draws, thin, saved, sizes, rates)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write alpha, and draw shares and a record of each group."""
@@ -290,26 +302,15 @@ def _slopes(alpha: Floats, law: GroupedLogs) -> Floats:
 
 
 @njit
-def _sum_up(law, starts, records, sums):
-    """Take the sums (G, d + M) from scratch."""
-    for group in range(len(sums)):
-        for j in range(len(records)):
-            total = 0.0
-            for i in range(starts[group], starts[group + 1]):
-                total += max(records[j, i], law.floor)
-            sums[group, j] = total
-        count_levels(law.scores, records[:, starts[group] : starts[group + 1]], sums[group])
-
-
-@njit
 def _shapes_of(shapes, group):
     """Return the shapes of one group."""
     return Shapes(shapes.alpha[group], shapes.mode[group], shapes.spread[group], shapes.boost[group])
 
 
 @njit
-def _sweep_group(law, plan, rng, group, shapes, records, starts, sums, learnt, root, room, moves, learning):
+def _sweep_group(law, plan, rng, group, shapes, state, moves, learning):
     """Move the records of one group, and its alpha, given its size."""
+    records, starts, sums, learnt, root = state.records, state.starts, state.sums, state.learnt, state.root
     d = len(records)
     first, last = starts[group], starts[group + 1]
     size = last - first
@@ -345,7 +346,7 @@ def _sweep_group(law, plan, rng, group, shapes, records, starts, sums, learnt, r
     )
     if plan.joint and size > 0:
         both = Compositions(noisy, np.full(1, law.rate), np.array([0, size]), law.floor, law.prior, scores)
-        move_jointly(rng, both, learned, room, alpha, records[:, first:last], own_sums)
+        move_jointly(rng, both, learned, state.rooms[0], alpha, records[:, first:last], own_sums)
     set_shapes(own)
     if learning:
         learn(learned, alpha)
@@ -368,8 +369,9 @@ def _count(scores, columns, first, count, sign, sums):
 
 
 @njit
-def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, count):
+def _transfer(law, rng, shapes, state, source, target, count):
     """Move records of one group to another; return whether they moved."""
+    records, starts, sums, offers = state.records, state.starts, state.sums, state.offers
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
     if last - first < count:
         return False
@@ -421,13 +423,13 @@ def _follow(law, rng, alpha, new, records, small, room, maps, sums):
 
 
 @njit
-def _transfer_jointly(
-    law, rng, shapes, records, starts, sums, small, slopes, rooms, offers, source, target, count
-):
+def _transfer_jointly(law, rng, shapes, state, source, target, count):
     """Move records of one group to another, with the alpha of both; return whether they moved.
 
     Those that stay follow alpha, and those that come are drawn given the new one.
     """
+    records, starts, sums, offers = state.records, state.starts, state.sums, state.offers
+    small, slopes, rooms = state.learnt.small, state.slopes, state.rooms
     d = len(records)
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
     here = last - first
@@ -489,49 +491,21 @@ def _transfer_jointly(
 def _save(rng, alpha, starts, saved, sizes):
     """Write alpha, E[x | alpha] and a record of each group to saved (G, 3, d), shares and sizes to sizes."""
     groups, d = alpha.shape
-    logs, shapes = np.empty((d, 1)), Shapes(np.empty(d), np.empty(d), np.empty(d), np.empty(d + 1))
     for group in range(groups):
-        whole = 0.0
-        for j in range(d):
-            shapes.alpha[j] = alpha[group, j]
-            whole += alpha[group, j]
+        shapes = Shapes(alpha[group], np.empty(d), np.empty(d), np.empty(d + 1))
         set_shapes(shapes)
-        draw_logs(rng, shapes, logs, logs.shape[1])
-        for j in range(d):
-            saved[group, 0, j] = alpha[group, j]
-            saved[group, 1, j] = alpha[group, j] / whole
-            saved[group, 2, j] = math.exp(logs[j, 0])
+        save(rng, shapes, saved[group])
     latent_groups.save_sizes(rng, starts, sizes)
 
 
 @njit
-def run_grouped_sweeps(
-    law,
-    plan,
-    rng,
-    alpha,
-    records,
-    starts,
-    sums,
-    learnt,
-    slopes,
-    root,
-    age,
-    rooms,
-    offers,
-    moves,
-    learning,
-    draws,
-    thin,
-    saved,
-    sizes,
-    rates,
-):
+def run_grouped_sweeps(law, plan, rng, state, moves, learning, draws, thin, saved, sizes, rates):
     """Do `draws` times `thin` sweeps; write what is saved after each by `_save`.
 
     saved (draws, G, 3, d); sizes (draws, 2, G); rates (draws,), of acceptance of single records within their
     group. Where saved is empty nothing is.
     """
+    alpha, starts = state.alpha, state.starts
     groups, d = alpha.shape
     shapes = Shapes(alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
@@ -539,51 +513,23 @@ def run_grouped_sweeps(
     budget = latent_groups.offers_of_sweep(starts[-1], groups)
     for row in range(draws):
         for _ in range(thin):
-            if age[0] % REFRESH == 0:
-                _sum_up(law, starts, records, sums)
-            age[0] += 1
+            if state.age[0] % REFRESH == 0:
+                for group in range(groups):
+                    sum_up(law, state.records[:, starts[group] : starts[group + 1]], state.sums[group])
+            state.age[0] += 1
             for group in range(groups):
-                _sweep_group(
-                    law,
-                    plan,
-                    rng,
-                    group,
-                    shapes,
-                    records,
-                    starts,
-                    sums,
-                    learnt,
-                    root,
-                    rooms[0],
-                    moves,
-                    learning,
-                )
+                _sweep_group(law, plan, rng, group, shapes, state, moves, learning)
                 if learning:
-                    latent_groups.learn_slopes(
-                        slopes, group, starts[group + 1] - starts[group], np.log(alpha[group])
-                    )
+                    size = starts[group + 1] - starts[group]
+                    latent_groups.learn_slopes(state.slopes, group, size, np.log(alpha[group]))
             offered = 0
             while offered < budget:
                 source, target, count = latent_groups.next_batch(rng, groups, plan.most)
                 offered += count
-                _transfer(law, rng, shapes, records, starts, sums, offers, source, target, count)
+                _transfer(law, rng, shapes, state, source, target, count)
             if plan.joint and groups > 1:
                 source, target, count = latent_groups.next_batch(rng, groups, plan.most)
-                _transfer_jointly(
-                    law,
-                    rng,
-                    shapes,
-                    records,
-                    starts,
-                    sums,
-                    learnt.small,
-                    slopes,
-                    rooms,
-                    offers,
-                    source,
-                    target,
-                    count,
-                )
+                _transfer_jointly(law, rng, shapes, state, source, target, count)
         if len(saved) > 0:
             rates[row] = moves[0] / moves[1]
             moves[:] = 0.0

@@ -8,13 +8,11 @@ fixed alpha is learnt in burn-in alone: the approximate density is the same from
 offer costs three passes over the database, which vectorise, where a sweep of the records draws d gamma
 variates for each.
 
-The smooth maps by which a latent database of compositions follows its parameters.
-
-A composition is that of gamma variates G_j of shapes alpha_j over their sum T, and T is independent of it:
-drawn anew, T makes any database one of gamma variates. Their cube roots w are close to normal (Wilson and
-Hilferty 1931): z = (w - mean) / sd, by mean and standard deviation of w given alpha_j, has nearly the same
-law for every alpha. A move of alpha that keeps every z takes w to A_j + B_j w. The density of w given alpha,
-3 w^(3 alpha - 1) exp(-w^3) / Gamma(alpha), is known, and so is the Jacobian prod_j B_j^n.
+**The maps.** A composition is that of gamma variates G_j of shapes alpha_j over their sum T, and T is
+independent of it: drawn anew, T makes any database one of gamma variates. Their cube roots w are close to
+normal (Wilson and Hilferty 1931): z = (w - mean) / sd, by mean and standard deviation of w given alpha_j, has
+nearly the same law for every alpha. A move of alpha that keeps every z takes w to A_j + B_j w. The density of
+w given alpha, 3 w^(3 alpha - 1) exp(-w^3) / Gamma(alpha), is known, and so is the Jacobian prod_j B_j^n.
 
 Where alpha_j is small, G_j is taken as V_j exp(-E_j / alpha_j), V_j of shape alpha_j + 1 and E_j standard
 exponential, of which both are drawn given G_j (V_j - G_j is standard exponential): V_j moves as above, E_j
@@ -37,7 +35,6 @@ from dpmix.numerics.special import exp, log
 
 __all__ = [
     "Learnt",
-    "MapsRoom",
     "follow",
     "learn",
     "make_learnt",
@@ -49,7 +46,6 @@ __all__ = [
 ]
 
 # The smooth maps by which a latent database of compositions follows its parameters
-
 
 LANES = 32  # products are taken side by side
 LOWEST = 0.4  # alpha below which no other is moved
@@ -278,7 +274,6 @@ def follow(law, room, maps, small, few, sums, logs, cubes):
 
 
 # Moves of alpha together with the whole latent database
-
 
 FEW = 64  # records of each part that offers go by
 SMALL = 3.0  # alpha up to which G = V exp(-E / alpha)

@@ -1,7 +1,5 @@
 """Means of logarithms: of simulated compositions, and the distributions that are most likely given them.
 
-Maximum likelihood of a Dirichlet and of a gamma distribution, from means of logarithms.
-
 With s_j the mean of log x_j, the Dirichlet likelihood is concave in alpha and stationary where alpha_j =
 psi^-1(s_j + psi(A)), A the sum of all alpha (Minka 2000, whose fixed point iterates this). That leaves one
 equation in A, here solved by Newton's method within bounds that close in on the root, which is its only one:
@@ -30,7 +28,6 @@ __all__ = [
     "dirichlet_mle",
     "gamma_mle",
     "in_range",
-    "inverse_digamma",
     "release_generator",
     "simulate_means",
 ]
@@ -121,7 +118,6 @@ def _shrink(rng, shapes, parts):
 
 # Maximum likelihood of a Dirichlet and of a gamma distribution, from means of logarithms
 
-
 Floats = NDArray[np.float64]
 
 _EULER = 0.57721566490153286
@@ -141,7 +137,7 @@ def in_range(means):
 
 
 @njit
-def inverse_digamma(y):
+def _inverse_digamma(y):
     """Return the x > 0 where the digamma function is `y`, by Newton's method from Minka's start (2000)."""
     x = math.exp(y) + 0.5 if y >= -2.22 else -1.0 / (y + _EULER)
     for _ in range(20):
@@ -162,7 +158,7 @@ def _excess(means, log_total, alpha):
     shift = digamma(total)
     found, slope = 0.0, 0.0
     for j in range(len(means)):
-        alpha[j] = inverse_digamma(means[j] + shift)
+        alpha[j] = _inverse_digamma(means[j] + shift)
         found += alpha[j]
         slope += 1.0 / trigamma(alpha[j])
     return math.log(found / total), total * trigamma(total) * slope / found - 1.0

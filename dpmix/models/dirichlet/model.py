@@ -14,7 +14,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.section import DirichletModel
-from dpmix.models.model_protocols import Parameter, ParametricModel
+from dpmix.models.model_protocols import Parameter, ParametricModel, safe_name
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
@@ -130,7 +130,7 @@ class Composition(ParametricModel):
         law = expect(release.mechanism, LogMomentsLaw)
         self.components = law.components
         names = _names(law)
-        self.predictive = [f"predictive_{_safe(name, j)}" for j, name in enumerate(names)]
+        self.predictive = [f"predictive_{safe_name(name, j)}" for j, name in enumerate(names)]
         self.parameters = (
             Parameter("alpha", ("component",)),
             Parameter("mean", ("component",), "shares", "E[x]"),
@@ -177,8 +177,3 @@ def _names(law: LogMomentsLaw) -> list[str]:
     """Return the names of the components, or numbers where the release does not tell them."""
     names, d = list(law.columns), law.components
     return names if len(names) == d and len(set(names)) == d else [str(j + 1) for j in range(d)]
-
-
-def _safe(name: str, number: int) -> str:
-    """Return a component's name as a file may hold it, where a slash would be a path."""
-    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"

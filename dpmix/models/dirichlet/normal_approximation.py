@@ -1,11 +1,10 @@
 """A normal approximation of the statistic's law, whose cost does not depend on the number of records.
 
 The means S0 of log max(x, a) over n records are taken to be N(mu, C / n), mu and C the moments given alpha of
-the logarithms as they are censored (`dpmix.models.dirichlet.normal_approximation`; Guo, Barrientos and Pena
-take those of uncensored ones). The Laplace noise of scale b is normal given its variances, which are
-exponential with mean 2 b^2 (Park and Casella 2008; Bernstein and Sheldon 2018). A sweep moves alpha given the
-variances, S0 being integrated out, by slice sampling (Neal 2003, Figure 8); draws S0 given both; and the
-variances given S0.
+the logarithms as they are censored (Guo, Barrientos and Pena take those of uncensored ones). The Laplace
+noise of scale b is normal given its variances, which are exponential with mean 2 b^2 (Park and Casella 2008;
+Bernstein and Sheldon 2018). A sweep moves alpha given the variances, S0 being integrated out, by slice
+sampling (Neal 2003, Figure 8); draws S0 given both; and the variances given S0.
 
 It is given the means alone: scores that the threshold was chosen by are left out, and it is taken for fixed.
 """
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["CensoredMoments", "NormalApproximation", "build", "censored_moments", "make_moments"]
+__all__ = ["NormalApproximation", "build", "censored_moments", "make_moments"]
 
 
 # Mean and covariance of log max(x, a) where x has a Dirichlet distribution.
@@ -150,7 +149,7 @@ def _below(moments, j, alpha, beta, threshold):
 
 
 @njit
-def _both(moments, alpha, whole, threshold, i, j):
+def _both(moments, alpha, whole, i, j):
     """Return E B_i B_j, for more than two parts and a < 1/2."""
     first, second = whole - alpha[i], whole - alpha[j]
     rest = whole - alpha[i] - alpha[j]
@@ -196,7 +195,7 @@ def censored_moments(alpha, threshold, moments):
                 if size > (_NONE * shared) ** 2:
                     value -= moments.bias[i] * moments.bias[j]
                     if d > 2:
-                        value += _both(moments, alpha, whole, threshold, i, j)
+                        value += _both(moments, alpha, whole, i, j)
             most = 0.9999 * math.sqrt(covariance[i, i] * covariance[j, j])
             covariance[i, j] = covariance[j, i] = min(max(value, -most), most)
 

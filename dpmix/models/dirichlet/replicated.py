@@ -100,18 +100,11 @@ class ReplicatedChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Sweep over pseudo-records and alpha; the slice sampler learns in burn-in alone."""
-        run_replicated(
-            self.model.law,
-            self.model.powers,
-            self.rng,
-            self.shapes,
-            self.records,
-            self.root,
-            self.centre,
-            self.moves,
-            self.burning_in,
-            count,
+        known, state = (
+            (self.model.law, self.model.powers),
+            (self.shapes, self.records, self.root, self.centre),
         )
+        run_replicated(*known, self.rng, *state, self.moves, self.burning_in, count)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write alpha, and draw a record."""

@@ -28,6 +28,7 @@ __all__ = [
     "draw_location",
     "histogram",
     "locations",
+    "offsets",
     "snapped",
     "uniform",
 ]
@@ -180,32 +181,26 @@ def locations(bases: Sequence[ColumnBase], edges: Sequence[Floats | None]) -> Lo
         cells.append(len(inner) + 1)
     return Locations(
         np.array([base.kind for base in bases], dtype=np.int64),
-        _offsets([len(base.points) for base in bases]),
+        offsets([len(base.points) for base in bases]),
         np.concatenate([base.points for base in bases]),
         np.concatenate([base.cumulative for base in bases]),
         np.array([[base.a, base.b] for base in bases]),
         np.array(cells, dtype=np.int64),
-        _offsets([len(part) for part in low]),
+        offsets([len(part) for part in low]),
         np.concatenate(low),
         np.concatenate(high),
     )
 
 
-def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
+def offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Return where each of several arrays of these lengths starts among them all, and their end."""
     return np.append(0, np.cumsum(lengths)).astype(np.int64)
 
 
 @njit
 def _first_above(values, start, stop, u):
     """Return the first index from `start` whose value exceeds u, at most stop - 1."""
-    low, high = start, stop - 1
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] > u:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return min(start + np.searchsorted(values[start:stop], u, side="right"), stop - 1)
 
 
 @njit

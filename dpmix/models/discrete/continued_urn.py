@@ -14,9 +14,8 @@ draws of P0; and with n_j the numbers of the k' distinct values of **x** (those 
     (W_1.., W_0) ~ Dirichlet(n_1 - d, .., theta + k' d).
 
 At d = 0 this holds for a discrete P0 too, where c_j has the weight theta P0(z_j) + m_j, and for values
-merged by a fixed map. Where a release shows which values are new (`dpmix.models.discrete.model`),
-those get no records of x, and the law of the others is conditioned on c_j >= 1:
-`dpmix.models.discrete.continued_urn`.
+merged by a fixed map. Where a release shows which values are new (`dpmix.models.discrete.model`), those get
+no records of x, and the law of the others is conditioned on c_j >= 1: `EachOccurs`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,10 +39,10 @@ from dpmix.models.counts.cell_counts import (
     released,
 )
 from dpmix.models.counts.latent_counts import (
-    Latent,
     cell_prior,
     draw_shares,
     group_prior,
+    make_latent,
     start_counts,
     start_noisy,
     sweep_counts,
@@ -74,14 +75,14 @@ from dpmix.models.discrete.random_measure import (
 )
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel, safe_name
 
 if TYPE_CHECKING:
     from dpmix.release.columns import Cells, Grid
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Discrete", "DiscreteGroups", "build"]
+__all__ = ["Discrete", "build"]
 
 Floats = NDArray[np.float64]
 Functional = NumericColumn | LabelColumn
@@ -204,9 +205,7 @@ class LatentCountsChain(DiscreteChain):
         assert law.likelihood is not None and law.cells is not None  # the model looks
         self._prior = cell_prior(law.concentration, law.cells)
         counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
-        hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
-        labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
-        self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
+        self._latent = make_latent(counts, model.by_record, isinstance(law.likelihood, HiddenCounts))
         super().__init__(model, rng, self._latent._asdict())
         start_noisy(law.likelihood, rng, self._latent)
 
@@ -240,7 +239,7 @@ def _parameters(
     at = 0
     for number, (column, functional) in enumerate(zip(public.columns, columns, strict=True)):
         several = len(columns) > 1
-        ending = f"_{_safe(column.name, number)}" if several else ""
+        ending = f"_{safe_name(column.name, number)}" if several else ""
         about = column.name if several else ""
         if isinstance(functional, NumericColumn):
             dims = {
@@ -268,11 +267,6 @@ def _parameters(
     return tuple(found), coords, places
 
 
-def _safe(name: str, number: int) -> str:
-    """Return a column's name as a file may hold it, where a slash would be a path."""
-    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"
-
-
 def _write_functionals(
     row: int, out: Mapping[str, Floats], places: Mapping[str, tuple[int, int]], drawn: Floats, record: Floats
 ) -> None:
@@ -295,7 +289,6 @@ def _prior_functionals(
     draws: int,
 ) -> dict[str, Floats]:
     """Draw P before any release; return those of its functionals that have a shape, (draws, ..) each."""
-    assert law.prior is not None and law.prior_fixed is not None  # every law has one
     out = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
     drawn, record = np.empty(int(plan.out[-1])), np.empty(len(plan.numeric))
     for row in range(draws):
@@ -364,8 +357,7 @@ class GroupsChain(ParametricChain):
         assert law.likelihood is not None and law.cells is not None  # a histogram's counts are latent
         self._prior = group_prior(law.concentration, law.cells, len(model.groups))
         counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
-        none = np.zeros(0)
-        self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
+        self._latent = make_latent(counts)
         self._row = np.empty(int(model.plan.out[-1]))
         self._record = np.empty(1)
         super().__init__(model, rng, {"counts": counts})
@@ -402,6 +394,8 @@ class ProcessPosterior:
         Base measures of the columns.
     fixed : FixedAtoms
         Fixed atoms of the measure.
+    prior, prior_fixed : Measure, FixedAtoms
+        P before any release, and its fixed atoms.
     concentration, discount : float
         alpha and d.
     exact_likelihood : bool
@@ -412,21 +406,19 @@ class ProcessPosterior:
         Base probabilities of the cells, where counts are latent.
     urn : Urn, optional
         Of the confidential records, where these are drawn given the release.
-    prior : Measure
-        P before any release; its fixed atoms are `prior_fixed`.
     """
 
     measure: Measure
     base: Locations
     fixed: FixedAtoms
+    prior: Measure
+    prior_fixed: FixedAtoms
     concentration: float
     discount: float
     exact_likelihood: bool
     likelihood: Any = None
     cells: Floats | None = None
     urn: ContinuedUrn | None = None
-    prior: Measure | None = None
-    prior_fixed: FixedAtoms | None = None
 
     def given(self, counts: NDArray[Any]) -> Measure:
         """Return the law of P given counts (J,) in the cells."""
@@ -508,8 +500,7 @@ def _given_sample(
     one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
     before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
     none = fixed_atoms(columns, np.empty((0, len(bases))))
-    law = ProcessPosterior(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
-    return replace(law, prior=before, prior_fixed=none)
+    return ProcessPosterior(measure, base, fixed, before, none, alpha, d, urn.known_likelihood, urn=urn)
 
 
 def _other_prior(key: str, value: str, own: str) -> str:
@@ -604,18 +595,15 @@ def _given_cells(
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
     fixed = fixed_atoms(columns, points)
+    law = partial(ProcessPosterior, measure, base, fixed, measure, fixed, alpha, 0.0)
     if synthesis is None:
-        law = ProcessPosterior(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
-        return replace(law, prior=measure, prior_fixed=fixed)
+        return law(True, histogram_likelihood(release), shares)
     drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(synthesis.concentration), rtol=_AGREEMENT, atol=0.0):
         urn = ContinuedUrn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
-        law = ProcessPosterior(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
-        return replace(law, prior=measure, prior_fixed=fixed)
+        return law(urn.known_likelihood, urn=urn)
     likelihood = _likelihood(synthesis, release.n, cells, drawn)
-    exact = not isinstance(likelihood, HiddenCounts)
-    law = ProcessPosterior(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
-    return replace(law, prior=measure, prior_fixed=fixed)
+    return law(not isinstance(likelihood, HiddenCounts), likelihood, shares)
 
 
 def _likelihood(synthesis: SyntheticLaw, n: int, cells: Cells, drawn: Floats) -> Any:

@@ -22,12 +22,10 @@ that it makes to one draw of the mean of f has mean 0 and, unless N is cut off, 
 most r s. With several regions of masses M_j the tolerance of each is multiplied by sqrt(M_j), so that it
 holds for P as a whole.
 
-Functionals of a drawn measure: moments, quantiles, tails, distribution function, category probabilities.
-
-Of a numeric column: mean, standard deviation, quantiles inf{x: F(x) >= q}, tail probabilities Pr(X > t) and
-the distribution function F on a public grid; of a column of labels: the probability of each. Masses are
-summed between the points where F is asked for, so that atoms are sorted only within the pieces that hold a
-quantile: the cost is linear in the number of atoms.
+**Functionals.** Of a numeric column: mean, standard deviation, quantiles inf{x: F(x) >= q}, tail
+probabilities Pr(X > t) and the distribution function F on a public grid; of a column of labels: the
+probability of each. Masses are summed between the points where F is asked for, so that atoms are sorted only
+within the pieces that hold a quantile: the cost is linear in the number of atoms.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.discrete.base_measures import Locations, draw_location
+from dpmix.models.discrete.base_measures import Locations, draw_location, offsets
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import log_gamma_draw
 
@@ -169,39 +167,24 @@ def stick_breaking(rng, measure: Measure, masses):
     weights (T,), homes (T,)
         Weight and region of each atom; the weights of a region sum to its mass.
     """
-    weights = np.empty(256)
-    homes = np.empty(256, dtype=np.int32)
-    used = 0
+    weights, used = np.empty(256), 0
+    sizes = np.zeros(len(masses), dtype=np.int64)
     for r in range(len(masses)):
         if not masses[r] > 0.0:
             continue
-        start = used
-        if measure.concentration[r] <= -measure.discount:  # one atom
-            weights = _wider(weights, used + 1)
-            weights[used] = masses[r]
-            used += 1
-            if used > len(homes):
-                homes = _wider(homes, len(weights))
-            homes[start] = r
-            continue
-        weights, used, left, spread = _break_region(
-            rng,
-            masses[r],
-            measure.concentration[r],
-            measure.discount,
-            measure.tolerance * math.sqrt(masses[r]),
-            weights,
-            used,
-        )
-        if left > 0.0:
+        start, left, parts = used, masses[r], 1
+        if measure.concentration[r] > -measure.discount:  # else one atom
+            a, tolerance = measure.concentration[r], measure.tolerance * math.sqrt(masses[r])
+            weights, used, left, spread = _break_region(
+                rng, left, a, measure.discount, tolerance, weights, used
+            )
             parts = int(min(max(math.floor(1.0 / spread + 0.5), 1.0), float(MOST_STICKS)))
+        if left > 0.0:
             weights = _wider(weights, used + parts)
             weights[used : used + parts] = left / parts
             used += parts
-        if used > len(homes):
-            homes = _wider(homes, len(weights))
-        homes[start:used] = r
-    return weights[:used], homes[:used]
+        sizes[r] = used - start
+    return weights[:used], np.repeat(np.arange(len(masses)), sizes)
 
 
 @njit
@@ -224,8 +207,7 @@ def pick(rng, atoms, sticks):
     return last
 
 
-# Functionals of a drawn measure: moments, quantiles, tails, distribution function, category probabilities
-
+# Functionals of a drawn measure
 
 QUANTILES = (0.25, 0.5, 0.75)
 GRID_POINTS = 101
@@ -336,10 +318,6 @@ class FixedAtoms(NamedTuple):
     piece: Any
 
 
-def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
-    return np.append(0, np.cumsum(lengths)).astype(np.int64)
-
-
 def plan(columns: Sequence[Column]) -> FunctionalsPlan:
     """Return what is wanted of the columns in arrays."""
     parts: dict[str, list[Any]] = {name: [] for name in ("points", "slots", "tail", "grid", "quantiles")}
@@ -359,20 +337,20 @@ def plan(columns: Sequence[Column]) -> FunctionalsPlan:
             parts["tail"].append(nowhere)
             parts["grid"].append(nowhere)
             parts["quantiles"].append(none)
-    offsets = {name: _offsets([len(part) for part in found]) for name, found in parts.items()}
+    starts = {name: offsets([len(part) for part in found]) for name, found in parts.items()}
     joined = {name: np.concatenate(found) for name, found in parts.items()}
     return FunctionalsPlan(
         np.array([isinstance(column, NumericColumn) for column in columns]),
-        offsets["points"],
+        starts["points"],
         joined["points"],
         joined["slots"],
-        offsets["tail"],
+        starts["tail"],
         joined["tail"],
-        offsets["grid"],
+        starts["grid"],
         joined["grid"],
-        offsets["quantiles"],
+        starts["quantiles"],
         joined["quantiles"],
-        _offsets([sum(column.entries.values()) for column in columns]),
+        offsets([sum(column.entries.values()) for column in columns]),
         np.array([0.5 * (c.low + c.high) if isinstance(c, NumericColumn) else 0.0 for c in columns]),
         np.array([len(c.at) if isinstance(c, NumericColumn) else 0 for c in columns], dtype=np.int64),
         np.array([isinstance(c, NumericColumn) and c.gini for c in columns]),
@@ -397,19 +375,6 @@ def fixed_atoms(columns: Sequence[Column], values: Floats) -> FixedAtoms:
             ordered[i] = part
             piece[i] = column.slots[part.astype(np.int64)]
     return FixedAtoms(np.ascontiguousarray(values, dtype=np.float64), order, ordered, piece)
-
-
-@njit
-def _piece_of(points, first, stop, x):
-    """Return the number of points below x, at most that of all but one."""
-    low, high = first, stop - 1
-    while low < high:
-        middle = (low + high) // 2
-        if points[middle] >= x:
-            high = middle
-        else:
-            low = middle + 1
-    return low - first
 
 
 @njit
@@ -458,9 +423,8 @@ def _gini(fixed, column, atoms, sticks, places, mean):
 @njit
 def _numbers(plan, column, fixed, atoms, sticks, places, row):
     """Write the functionals of a numeric column, whose stick atoms are at `places` (T,), to `row`."""
-    first, stop = plan.first[column], plan.first[column + 1]
-    centre = plan.centre[column]
-    masses = np.zeros(stop - first)
+    points, centre = plan.points[plan.first[column] : plan.first[column + 1]], plan.centre[column]
+    masses = np.zeros(len(points))
     pieces = np.empty(len(sticks), dtype=np.int64)
     one, two = 0.0, 0.0
     for i in range(len(atoms)):
@@ -470,7 +434,7 @@ def _numbers(plan, column, fixed, atoms, sticks, places, row):
         two += weight * gap * gap
     for t in range(len(sticks)):
         gap = places[t] - centre
-        pieces[t] = _piece_of(plan.points, first, stop, places[t])
+        pieces[t] = min(np.searchsorted(points, places[t]), len(points) - 1)
         masses[pieces[t]] += sticks[t]
         one += sticks[t] * gap
         two += sticks[t] * gap * gap

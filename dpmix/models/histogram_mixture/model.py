@@ -15,7 +15,7 @@ from dpmix.kernels.beta import A, B, Beta
 from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
-from dpmix.models.counts.latent_counts import Latent, draw_shares, group_masses, start_counts
+from dpmix.models.counts.latent_counts import draw_shares, group_masses, make_latent, start_counts
 from dpmix.models.counts_mixture.coordinates import moments
 from dpmix.models.histogram_mixture.sweep import draw_random_measure, make_groups, sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HistogramMixture",
-    "HistogramMixtureChain",
     "Quantities",
-    "fill_density",
     "write_functionals",
 ]
 
@@ -43,7 +41,7 @@ _EXACT = 1e-12
 
 
 @dispatch()
-def fill_density(kernel, theta, h, points, out):
+def _fill_density(kernel, theta, h, points, out):
     """Set ``out[i]`` to the density f(points[i] | theta[:, h]), in the data's units."""
 
 
@@ -52,7 +50,7 @@ def support(kernel):
     """Return where the kernel lives: lowest and highest value, which may be infinite."""
 
 
-@fill_density.register
+@_fill_density.register
 def _fill_density_normal(kernel: NormalNIG, theta, h, points, out):
     mean, sd = theta[MEAN, h], math.sqrt(theta[VARIANCE, h])
     top = 1.0 / (sd * math.sqrt(2.0 * math.pi))
@@ -61,7 +59,7 @@ def _fill_density_normal(kernel: NormalNIG, theta, h, points, out):
         out[i] = top * math.exp(-0.5 * gap * gap)
 
 
-@fill_density.register
+@_fill_density.register
 def _fill_density_beta(kernel: Beta, theta, h, points, out):
     a, b = theta[A, h], theta[B, h]
     constant = log_beta(a, b) + math.log(kernel.width)
@@ -148,7 +146,7 @@ def write_functionals(kernel, theta, weights, atoms, points, quantiles, marks, r
         for i in range(size):
             below += part[i]
             cdf[i] += w * below
-        fill_density(kernel, theta, h, points, part[:size])
+        _fill_density(kernel, theta, h, points, part[:size])
         for i in range(size):
             density[i] += w * part[i]
     for i in range(size):
@@ -168,7 +166,6 @@ def write_functionals(kernel, theta, weights, atoms, points, quantiles, marks, r
         row[FIRST + len(quantiles) + i] = min(below, 1.0)
 
 
-_LADDER = 0.5  # share of the burn-in that goes through powers of the counts
 _FEW = 9  # points of the grid by which quantiles of draws from the prior are found
 _TINY = 1e-12  # a concentration that is next to nothing
 
@@ -311,8 +308,7 @@ class HistogramMixtureChain(ParametricChain):
         counts = start_counts(rng, np.full(groups * bins, 1.0), model.likelihood.released, model.n)
         self._groups = make_groups(model.kernel, model.mixing, counts, groups, model.sticks)
         self._prior = group_masses(groups, bins)
-        none = np.zeros(0)
-        self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
+        self._latent = make_latent(counts)
         self._weights = np.zeros(self._groups.members.shape[1])
         self._row = np.zeros(FIRST + len(model.levels) + len(model.marks))
         super().__init__(model, rng, self._groups._asdict())
@@ -324,21 +320,10 @@ class HistogramMixtureChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Move everything."""
-        model, ladder = self.model, int(_LADDER * int(self._plan[2]))
-        sweep_groups(
-            model.kernel,
-            model.mixing,
-            model.likelihood,
-            self._prior,
-            self.rng,
-            self._groups,
-            self._latent,
-            model.edges,
-            model.spread,
-            self.moves,
-            count,
-            ladder,
-        )
+        model, skip = self.model, int(self._plan[2])
+        law = model.kernel, model.mixing, model.likelihood, self._prior
+        state = self._groups, self._latent, model.edges, model.spread
+        sweep_groups(*law, self.rng, *state, self.moves, count, skip)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P of each group, and write its functionals."""
@@ -347,18 +332,11 @@ class HistogramMixtureChain(ParametricChain):
             atoms = draw_random_measure(
                 model.kernel, model.mixing, self.rng, state, g, model.n, self._weights
             )
-            write_functionals(
-                model.kernel,
-                state.theta[g],
-                self._weights,
-                atoms,
-                model.grid,
-                model.levels,
-                model.marks,
-                values,
-                out["cdf"][row, g],
-                out["density"][row, g],
+            wanted, curves = (
+                (model.grid, model.levels, model.marks),
+                (out["cdf"][row, g], out["density"][row, g]),
             )
+            write_functionals(model.kernel, state.theta[g], self._weights, atoms, *wanted, values, *curves)
             model.write(values, row, g, out)
         sizes = state.counts.reshape(len(model.groups), -1).sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes

@@ -9,13 +9,11 @@ how atoms were numbered, so that nothing depends on an order of sticks.
 Which atoms are moved depends on weights alone: allocations are integrated out, and a choice made by them
 would bring them back.
 
-What a chain of `dpmix.models.histogram_mixture` holds, and draws of the mixing measure given it.
-
-Of each group a partition of its records into clusters with parameters, without saying which record is where,
-and the number of records in each bin. Given these P has a known law (Pitman 1996; methods, section 4): the
-clusters' weights and the mass left over are Dirichlet, and the mass left over is spread by a process of its
-own. It is broken into sticks until less than `TAIL` of a record is expected beyond, which then lie on one
-atom.
+A chain holds of each group a partition of its records into clusters with parameters, without saying which
+record is where, and the number of records in each bin. Given these P has a known law (Pitman 1996; methods,
+section 4): the clusters' weights and the mass left over are Dirichlet, and the mass left over is spread by a
+process of its own. It is broken into sticks until less than `TAIL` of a record is expected beyond, which then
+lie on one atom.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
 from dpmix.kernels.kernel_functions import draw_prior, fill_masses, propose
-from dpmix.models.counts.cell_counts import couple, log_release, share_out
+from dpmix.models.counts.cell_counts import couple, ladder_power, log_release, share_out
 from dpmix.models.counts.latent_counts import sweep_counts
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import (
@@ -41,25 +39,27 @@ from dpmix.numerics.mixing import (
 
 __all__ = [
     "TAIL",
-    "GroupsState",
     "draw_random_measure",
-    "ladder_power",
     "make_groups",
-    "move_along",
-    "move_sizes",
     "sticks_for",
     "sweep_groups",
 ]
 
-# What a chain of `dpmix.models.histogram_mixture` holds, and draws of the mixing measure given it
-
-
 TAIL = 1e-3  # records expected on what is not broken into sticks
 _FEWEST = 32  # components that there is room for, at least
 MOST_STICKS = 512
+SIZE_MOVES = 4  # of each group in a sweep
+HEAVY = 0.5  # records expected at an atom whose parameters are moved
+LIGHT = 0.01  # records, if all were of one group, expected at an atom whose weight is: above `TAIL`
+FEW = 30.0  # records at an atom up to which its parameters are also offered draws of the base measure
+WEIGHT_ROUNDS = 2
+STEPS = 3  # moves of each in a sweep
+LEAST = 1e-300  # of a bin's mass
+COUNT_ROUNDS = 2
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+# What a chain holds, and draws of the mixing measure given it
 
 
 class GroupsState(NamedTuple):
@@ -76,6 +76,20 @@ class GroupsState(NamedTuple):
     theta: Any
     concentration: Any
     age: Any
+
+
+class GroupMeasure(NamedTuple):
+    """P of one group as it moves within a sweep, and the counts of its records; all changed in place.
+
+    theta (parameters, K), weights (K,) and masses (K, m) of the atoms, mixed (m,) the masses of P; counts
+    (m,) of the bins.
+    """
+
+    theta: Any
+    weights: Any
+    masses: Any
+    mixed: Any
+    counts: Any
 
 
 def sticks_for(mixing: PitmanYor, n: int) -> int | None:
@@ -129,9 +143,6 @@ def draw_random_measure(kernel, mixing, rng, state, g, total, weights):
     return atoms + 1
 
 
-# The sweep over counts, clusters and parameters of all groups
-
-
 # Moves of the mixing measure, and of group sizes, that take the counts along.
 #
 # Given the counts the measure is as certain as if they were the data, however little the release says of
@@ -147,36 +158,18 @@ def draw_random_measure(kernel, mixing, rng, state, g, total, weights):
 # masses, leave the law of the counts given the sizes, and the sizes are uniform a priori. As many binomial
 # draws as there are bins, whatever the number of records.
 
-SIZE_MOVES = 4  # of each group in a sweep
-
 
 @njit
-def move_along(
-    kernel,
-    discount,
-    least,
-    likelihood,
-    rng,
-    theta,
-    edges,
-    spread,
-    noisy,
-    first,
-    counts,
-    heavy,
-    atoms,
-    weights,
-    masses,
-    mixed,
-    scratch,
-):
+def _move_along(kernel, rng, own, atoms, edges, spread, mixing, least, likelihood, latent, g, scratch):
     """Move parameters of heavy atoms, and mass between pairs of weights of `least` or more, counts along.
 
-    first: the group's first bin among all; heavy: atoms, chosen by weights alone. Steps are of every size,
-    from what all records of an atom would tell to what the base measure says.
+    g: the number of the group. Steps are of every size, from what all records of an atom would tell to what
+    the base measure says.
     """
+    theta, weights, masses, mixed, counts = own
     proposal, fresh, after, excess, moved = scratch
-    size = float(np.sum(counts))
+    size, first, noisy = float(np.sum(counts)), g * len(counts), latent.noisy
+    heavy = np.flatnonzero(weights[:atoms] * size >= HEAVY)  # by weights alone
     for turn in range(2):
         for h in heavy:
             if turn == 0:
@@ -217,7 +210,7 @@ def move_along(
             after[j] = max(mixed[j] + gain * (masses[a, j] - masses[b, j]), 0.0)
         if not couple(rng, mixed, after, counts, moved, excess):
             continue
-        ratio = -discount * math.log(one * other / (weights[a] * weights[b]))
+        ratio = -mixing.discount * math.log(one * other / (weights[a] * weights[b]))
         ratio += log_release(likelihood, noisy, first, counts, moved)
         if -rng.standard_exponential() < ratio:
             weights[a], weights[b] = one, other
@@ -259,7 +252,7 @@ def _take_out(rng, number, counts, out):
 
 
 @njit
-def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
+def _move_sizes(rng, likelihood, noisy, counts, mixed, moved):
     """Move records from group to group, put into bins by the masses (G, m) of the one they come to.
 
     From which group to which is drawn for each move: the way back is a move of the other direction.
@@ -286,24 +279,7 @@ def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
             there[:] = come
 
 
-HEAVY = 0.5  # records expected at an atom whose parameters are moved
-LIGHT = 0.01  # records, if all were of one group, expected at an atom whose weight is: above `TAIL`
-FEW = 30.0  # records at an atom up to which its parameters are also offered draws of the base measure
-WEIGHT_ROUNDS = 2
-STEPS = 3  # moves of each in a sweep
-RUNGS = 24  # powers of the likelihood that a chain starts through
-SMALL = 1000.0  # records that the first of them stands for
-LEAST = 1e-300  # of a bin's mass
-COUNT_ROUNDS = 2
-
-
-@njit
-def ladder_power(age, ladder, total):
-    """Return the power of the counts in sweep `age` of a ladder of so many sweeps: from 1000 / total to 1."""
-    if age >= ladder or total <= SMALL:
-        return 1.0
-    rung = math.floor(age / ladder * RUNGS) / RUNGS
-    return (SMALL / total) ** (1.0 - rung)
+# The sweep over counts, clusters and parameters of all groups
 
 
 @njit
@@ -327,16 +303,16 @@ def _log_ratio(counts, power, mixed, proposed):
 
 
 @njit
-def _move_parameters(
-    kernel, rng, theta, edges, spread, counts, power, heavy, weights, masses, mixed, room, moves
-):
+def _move_parameters(kernel, rng, own, atoms, edges, spread, power, room, moves):
     """Move the parameters of the heavy atoms one by one, allocations integrated out.
 
     By random walks scaled to so many records; those of atoms of few records also by draws of the base
     measure, which are not counted in `moves`.
     """
+    theta, weights, masses, mixed, counts = own
     proposal, fresh, proposed = room
     size = power * np.sum(counts)
+    heavy = np.flatnonzero(weights[:atoms] * size >= HEAVY)
     for step in range(STEPS + 1):
         for h in heavy:
             anywhere = step == STEPS
@@ -363,13 +339,14 @@ def _move_parameters(
 
 
 @njit
-def _move_weights(rng, discount, least, counts, power, atoms, weights, masses, mixed, proposed):
+def _move_weights(rng, own, atoms, discount, least, power, proposed):
     """Move mass between pairs of atoms of a weight of `least` or more, allocations integrated out.
 
     Given their sum, two jumps of the process have a density proportional to (w v)^(-1 - d): on the logit of
     one's share (w v)^(-d). It moves by a normal step of any size, or anywhere; a move that would leave one
     below `least` is refused, so that the way back is as likely.
     """
+    _, weights, masses, mixed, counts = own
     size = power * np.sum(counts)
     listed = np.flatnonzero(weights[:atoms] >= least)
     if len(listed) < 2:
@@ -401,8 +378,9 @@ def _move_weights(rng, discount, least, counts, power, atoms, weights, masses, m
 
 
 @njit
-def _allocate(rng, counts, power, atoms, weights, masses, state, g, numbers, shares):
-    """Draw how many records are at each atom given P, and keep the atoms that hold any."""
+def _allocate(rng, own, power, atoms, members, numbers, shares):
+    """Draw how many records are at each atom given P, and keep the atoms that hold any; return how many."""
+    theta, weights, masses, _, counts = own
     numbers[:] = 0
     for j in range(len(counts)):
         left = counts[j]
@@ -430,13 +408,12 @@ def _allocate(rng, counts, power, atoms, weights, masses, state, g, numbers, sha
             h += 1
         numbers[atoms - 1] += left
     k = 0
-    theta = state.theta[g]
     for h in range(atoms):
         if numbers[h] > 0:
-            state.members[g, k] = numbers[h]
+            members[k] = numbers[h]
             theta[:, k] = theta[:, h]
             k += 1
-    state.clusters[g] = k
+    return k
 
 
 @njit
@@ -450,8 +427,8 @@ def _draw_strength(rng, mixing, alpha, n, k):
 
 
 @njit
-def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, spread, moves, count, ladder):
-    """Do `count` sweeps; the first `ladder` of all that the chain does take powers of the counts.
+def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, spread, moves, count, skip):
+    """Do `count` sweeps; of those before `skip` the first half take powers of the counts.
 
     edges (m - 1,) between the bins; spread: variance of a value within one; latent: the counts of `state` as
     `dpmix.models.counts.latent_counts` takes them, prior its `GroupMasses`. Adds to `moves` (accepted, made).
@@ -466,74 +443,39 @@ def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, s
     numbers, shares = np.zeros(room, dtype=np.int64), np.zeros(room)
     total = np.sum(state.counts)
     for _ in range(count):
-        power = ladder_power(state.age[0], ladder, total)
+        power = ladder_power(state.age[0], skip, total)
         prior.tempered[0] = power
         for g in range(groups):
-            theta, counts = state.theta[g], state.counts[g * bins : (g + 1) * bins]
-            k = state.clusters[g]
+            own = _measure(state, g, weights, masses, mixed)
+            k, least = state.clusters[g], LIGHT / total
             state.concentration[g] = _draw_strength(
                 rng, mixing, state.concentration[g], np.sum(state.members[g, :k]), k
             )
-            atoms[g] = draw_random_measure(kernel, mixing, rng, state, g, total, weights[g])
+            atoms[g] = draw_random_measure(kernel, mixing, rng, state, g, total, own.weights)
             for h in range(atoms[g]):
-                fill_masses(kernel, theta, h, edges, masses[g, h])
-            _mix(weights[g], masses[g], atoms[g], mixed[g])
-            heavy = np.flatnonzero(weights[g, : atoms[g]] * (power * np.sum(counts)) >= HEAVY)
-            _move_parameters(
-                kernel,
-                rng,
-                theta,
-                edges,
-                spread,
-                counts,
-                power,
-                heavy,
-                weights[g],
-                masses[g],
-                mixed[g],
-                scratch,
-                moves,
-            )
-            _move_weights(
-                rng,
-                mixing.discount,
-                LIGHT / total,
-                counts,
-                power,
-                atoms[g],
-                weights[g],
-                masses[g],
-                mixed[g],
-                scratch[2],
-            )
+                fill_masses(kernel, own.theta, h, edges, own.masses[h])
+            _mix(own.weights, own.masses, atoms[g], own.mixed)
+            _move_parameters(kernel, rng, own, atoms[g], edges, spread, power, scratch, moves)
+            _move_weights(rng, own, atoms[g], mixing.discount, least, power, scratch[2])
             if power == 1.0:
-                heavy = np.flatnonzero(weights[g, : atoms[g]] * np.sum(counts) >= HEAVY)
-                move_along(
-                    kernel,
-                    mixing.discount,
-                    LIGHT / total,
-                    likelihood,
-                    rng,
-                    theta,
-                    edges,
-                    spread,
-                    latent.noisy,
-                    g * bins,
-                    counts,
-                    heavy,
-                    atoms[g],
-                    weights[g],
-                    masses[g],
-                    mixed[g],
-                    along,
+                _move_along(
+                    kernel, rng, own, atoms[g], edges, spread, mixing, least, likelihood, latent, g, along
                 )
         if power == 1.0:
-            move_sizes(rng, likelihood, latent.noisy, state.counts, mixed, taken)
+            _move_sizes(rng, likelihood, latent.noisy, state.counts, mixed, taken)
         for g in range(groups):
             for j in range(bins):
                 prior.logs[g * bins + j] = math.log(max(mixed[g, j], LEAST))
         sweep_counts(prior, likelihood, rng, latent, COUNT_ROUNDS)
         for g in range(groups):
-            counts = state.counts[g * bins : (g + 1) * bins]
-            _allocate(rng, counts, power, atoms[g], weights[g], masses[g], state, g, numbers, shares)
+            own = _measure(state, g, weights, masses, mixed)
+            state.clusters[g] = _allocate(rng, own, power, atoms[g], state.members[g], numbers, shares)
         state.age[0] += 1
+
+
+@njit
+def _measure(state, g, weights, masses, mixed):
+    """Return P of group g, of the atoms and masses of all groups."""
+    bins = mixed.shape[1]
+    counts = state.counts[g * bins : (g + 1) * bins]
+    return GroupMeasure(state.theta[g], weights[g], masses[g], mixed[g], counts)

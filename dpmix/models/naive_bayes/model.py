@@ -1,8 +1,8 @@
 """Naive Bayes classes and features given noisy counts of every feature's levels within every class.
 
-`data_augmentation` moves the counts themselves, with all probabilities integrated out
-(`dpmix.models.naive_bayes.latent_records`), or, where `latent: metropolis` is asked for, latent records by
-proposals from the model (`dpmix.models.naive_bayes.latent_records`), as `soma` does.
+`data_augmentation` moves the counts themselves, with all probabilities integrated out, or, where
+`latent: metropolis` is asked for, latent records by proposals from the model, as `soma` does
+(`dpmix.models.naive_bayes.latent_records`).
 """
 
 from __future__ import annotations
@@ -58,13 +58,8 @@ if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
-    "ClassRoom",
     "NaiveBayes",
     "build",
-    "make_class_room",
-    "run_class_sweeps",
-    "run_count_sweeps",
-    "sweep_classes",
 ]
 
 
@@ -90,7 +85,7 @@ class ClassRoom(NamedTuple):
     offers: Any
 
 
-def make_class_room(model: ClassCounts) -> ClassRoom:
+def _make_class_room(model: ClassCounts) -> ClassRoom:
     """Return scratch."""
     rows = len(model.levels) + 1
     room = np.zeros(BLOCK), np.zeros(len(model.released)), np.zeros(rows * BLOCK, dtype=np.int32)
@@ -156,7 +151,7 @@ def _accept(model, rng, room, records, count, left):
 
 
 @njit
-def sweep_classes(model, rng, theta, records, tally, room, moves):
+def _sweep_classes(model, rng, theta, records, tally, room, moves):
     """Offer every record a new one; add to `moves` (accepted, made)."""
     rest, cells = room.rest, tally.cells
     farthest = 0.0
@@ -182,7 +177,7 @@ def sweep_classes(model, rng, theta, records, tally, room, moves):
 
 
 @njit
-def run_class_sweeps(
+def _run_class_sweeps(
     model, rng, theta, records, tally, room, offer, weights, moves, age, offers, draws, thin, saved, shares
 ):
     """Sweep `thin` times, as `models.sum_augmentation.run_sweeps`, and save the parameters; `draws` times.
@@ -199,7 +194,7 @@ def run_class_sweeps(
             if offers > 0:
                 sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
             else:
-                sweep_classes(model, rng, theta, records, tally, room, moves)
+                _sweep_classes(model, rng, theta, records, tally, room, moves)
             draw_theta(model, rng, theta, records, tally)
         if len(shares) > 0:
             saved[draw, :classes] = theta.classes
@@ -209,7 +204,7 @@ def run_class_sweeps(
 
 
 @njit
-def run_count_sweeps(model, tables, rng, counts, draws, thin, saved):
+def _run_count_sweeps(model, tables, rng, counts, draws, thin, saved):
     """Sweep the counts `thin` times, and save probabilities drawn given them; `draws` times."""
     for draw in range(draws):
         sweep_class_counts(model, tables, rng, counts, thin)
@@ -360,7 +355,7 @@ class ClassCountsChain(ParametricChain):
             super().sweep_and_save(draws, thin, first, out)
             return
         saved, counts = self._saved_room(draws), self.state["counts"]
-        run_count_sweeps(self.model.law, self.model.tables, self.rng, counts, draws, thin, saved)
+        _run_count_sweeps(self.model.law, self.model.tables, self.rng, counts, draws, thin, saved)
         self.model.write(slice(first, first + draws), out, saved)
         out["acceptance_rate"][first : first + draws] = self.acceptance_rate
 
@@ -391,7 +386,7 @@ class RecordsChain(AugmentedChain):
         draw_records(law, rng, theta, records)
         assert model.offers is not None  # the model looks
         super().__init__(model, rng, law, theta, records, make_cell_tally(law), model.offers)
-        self._scratch = make_class_room(law)
+        self._scratch = _make_class_room(law)
 
     def sweep(self, count: int) -> None:
         """Sweep over records and probabilities."""
@@ -409,7 +404,7 @@ class RecordsChain(AugmentedChain):
     def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
         scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
         state = (self.law, self.rng, self.theta, self.records, self.tally)
-        run_class_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
+        _run_class_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the probabilities."""

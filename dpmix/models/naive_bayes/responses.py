@@ -35,7 +35,7 @@ from dpmix.numerics.jit import njit
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = ["MOST_CELLS", "BayesResponses", "sweep_responses"]
+__all__ = ["MOST_CELLS", "BayesResponses"]
 
 MOST_CELLS = 1_000_000
 """Cells of the joint of all columns, at most."""
@@ -113,7 +113,7 @@ class BayesChain(ParametricChain):
     def sweep(self, count: int) -> None:
         """Draw true classes and levels, and the probabilities given them."""
         model, state = self.model, self.state
-        sweep_responses(
+        _sweep_responses(
             self.rng, state["p"], state["levels"], model.rows, model.numbers, model.start, model.odds,
             model.prior, count,
         )  # fmt: skip
@@ -183,7 +183,7 @@ def _draw_dirichlet(rng, prior, counts, out):
 
 
 @njit
-def sweep_responses(rng, p, levels, rows, numbers, start, odds, prior, sweeps):
+def _sweep_responses(rng, p, levels, rows, numbers, start, odds, prior, sweeps):
     """Move p (C,) and levels (C, sum of sizes) by Gibbs steps, `sweeps` times."""
     classes, features, gain = len(p), len(start) - 1, odds - 1.0
     weights = np.empty(classes)

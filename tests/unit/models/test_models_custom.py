@@ -319,5 +319,5 @@ def test_the_starter_comes_with_its_files(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     code = load_code(tmp_path / "my_model.py", allowed=True)
     model = code.hyperparameters({"n": 200, "scale": 2.0}, {})
-    code._trial(model, np.array([613.4, 9.8]), 200, code.functions, 0)  # as Python
+    code._trial(model, np.array([613.4, 9.8]), 200, code.functions)  # as Python
     assert json.dumps(list(code.sizes(model))) == '["rate"]'

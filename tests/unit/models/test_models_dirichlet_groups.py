@@ -113,10 +113,9 @@ def move_alone(chain: GroupedCompositionsChain, count: int) -> None:
     shapes = Shapes(chain.alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
         set_shapes(Shapes(*(part[group] for part in shapes)))
-    state = (shapes, chain.records, chain.starts, chain.sums, chain.learnt.small, chain.slopes)
     for _ in range(count):
         pair = next_batch(chain.rng, groups, plan.most)
-        _transfer_jointly(law, chain.rng, *state, chain._spare, chain._offers, *pair)
+        _transfer_jointly(law, chain.rng, shapes, chain.held, *pair)
 
 
 def joint_p_values(
