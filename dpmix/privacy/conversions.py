@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ __all__ = [
     "gaussian_mu",
     "laplace_epsilon",
     "laplace_rho",
+    "laplace_rho_of_several",
     "positive",
     "probability",
     "response_epsilon",
@@ -98,6 +99,30 @@ def laplace_rho(epsilon: float) -> float:
         term *= -epsilon / k
         total += term
     return total
+
+
+def laplace_rho_of_several(most: Iterable[float], together: float) -> float:
+    """Return the zCDP of Laplace noise on several numbers of which a record moves each, and all, by so much.
+
+    Renyi divergences of independent noises add, so that moves of d_j scales have at most the sum of
+    `laplace_rho` of d_j. That is convex and grows faster than d_j: of all d with d_j <= most_j and
+    sum d_j <= together the largest d_j, filled first, have the most (they majorize any others).
+
+    Parameters
+    ----------
+    most : iterable of float
+        Largest move of each number over the scale of its noise.
+    together : float
+        Largest sum of the moves over the scale; positive.
+    """
+    left, rho = together, 0.0
+    for each in sorted(most, reverse=True):
+        move = min(each, left)
+        if move <= 0.0:
+            break
+        rho += laplace_rho(move)
+        left -= move
+    return rho
 
 
 def laplace_epsilon(rho: float) -> float:

@@ -24,7 +24,7 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, integers, log1p, round_up
 
-__all__ = ["LARGEST_EPSILON", "NearOutputs", "draw_columns", "ratio_below"]
+__all__ = ["LARGEST_EPSILON", "NearOutputs", "draw_columns", "near_rho", "ratio_below"]
 
 LARGEST_EPSILON = 500.0
 """Of one response: beyond it sums of weights leave the doubles that readers compute with."""
@@ -116,7 +116,7 @@ class NearOutputs:
             each = log1p(Decimal(self.ratio.numerator - self.ratio.denominator) / self.ratio.denominator)
             loss = round_up(columns * each)
             one = round_up(each)
-        rho = _zcdp(one, float(Fraction(self.moved * self.ratio.denominator, self.total)))
+        rho = near_rho(one, float(Fraction(self.moved * self.ratio.denominator, self.total)))
         return Guarantee(loss, 0.0, math.nextafter(columns * rho, math.inf))
 
     def draw(self, inputs: Ints, source: Source) -> Ints:
@@ -156,14 +156,15 @@ def draw_columns(
 
 
 @functools.lru_cache(maxsize=1024)
-def _zcdp(loss: float, share: float) -> float:
-    """Return the smallest rho, rounded up: the largest D_alpha/alpha over alpha > 1.
+def near_rho(loss: float, share: float) -> float:
+    """Return the rho of two inputs that swap the probabilities r s and s of some outputs, rounded up.
 
-    With L = `loss` = log r and s = `share` the weight of the outputs that are near for one input alone, in
-    units of v, exp((alpha - 1) D_alpha) = 1 + s (r^(alpha - 1) - 1) (r - r^(1 - alpha)). Its log g is convex
-    and 0 at order 1, so that on an interval it stays below its chord: orders are halved until no interval can
-    hold more than the best order found, to a relative 1e-10. Where most of the weight moves that is order 1,
-    the Kullback-Leibler divergence; where little does, an order in between.
+    It is the largest D_alpha/alpha over alpha > 1. With L = `loss` = log r and s = `share`, all other outputs
+    being as likely for one as for the other, exp((alpha - 1) D_alpha) = 1 + s (r^(alpha - 1) - 1)
+    (r - r^(1 - alpha)). Its log g is convex and 0 at order 1, so that on an interval it stays below its
+    chord: orders are halved until no interval can hold more than the best order found, to a relative 1e-10.
+    Where most of the weight moves that is order 1, the Kullback-Leibler divergence; where little does, an
+    order in between.
     """
 
     def divergence(order: float) -> float:

@@ -65,6 +65,15 @@ def split(rows: np.ndarray, gaps: np.ndarray) -> tuple[float, float]:
     return float(gaps[same].max()), float(gaps[~same].max())
 
 
+def largest_rho(vectors: np.ndarray, scale: float) -> float:
+    """Return the largest sum of Kullback-Leibler divergences of Laplace noise over all pairs of records."""
+    worst = 0.0
+    for vector in vectors:
+        moves = np.abs(vectors - vector) / scale
+        worst = max(worst, float((moves + np.expm1(-moves)).sum(axis=1).max()))
+    return worst
+
+
 @pytest.mark.parametrize("groups", [TWO, THREE])
 @pytest.mark.parametrize(
     ("d", "a"), [(2, 0.02), (2, 0.6), (3, 0.001), (3, 0.1), (3, 0.45), (4, 0.02), (4, 0.3)]
@@ -82,6 +91,9 @@ def test_the_sensitivity_of_sums_of_logarithms_is_exact(d: int, a: float, groups
     noise = made.noise(0, a)
     assert different <= noise.sensitivity <= different + 1e-6
     assert noise.scale >= different  # for epsilon = 1
+    rho, seen = made.guarantee.rho, largest_rho(vectors, noise.scale)
+    assert rho is not None
+    assert seen <= rho <= 1.25 * seen
     # what is said without the sizes, or for one size of two, is too little, and would be seen here
     assert different > found.width - 0.5 * found.kappa
 
@@ -116,6 +128,9 @@ def test_the_sensitivity_of_moments_of_groups_is_exact(p: int, groups: Groups) -
     assert different == pytest.approx(q * (q + 1) + groups.changes * found.kappa, rel=1e-9)
     assert different <= made.sensitivity <= different * (1 + 1e-9)
     assert different > found.exact - 0.5 * found.kappa
+    rho, seen = made.guarantee.rho, largest_rho(vectors, made.s)
+    assert rho is not None
+    assert seen <= rho <= 1.25 * seen
     for c in np.linspace(0, 1.5, 16):  # no other centre of squares does with less
         centre = np.array([c if i == j else 0.0 for i, j in factors(q)])
         z = np.column_stack([np.ones(len(points)), points])

@@ -28,7 +28,7 @@ from dpmix.mechanisms.curators.mechanism import (
 from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, sums_by_group, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, least_scale
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.conversions import laplace_rho
+from dpmix.privacy.conversions import laplace_rho_of_several
 from dpmix.privacy.noise import AdditiveNoise
 
 if TYPE_CHECKING:
@@ -80,8 +80,10 @@ class ClampedMoments(NoisyStatistic):
 
     @property
     def rho(self) -> float:
-        """That of the whole sensitivity on one entry, which no other division of it exceeds."""
-        return laplace_rho((self.sensitivity + self.size * 2.0**-40) / self.s) * ROUNDED_UP
+        """The largest over records that are replaced; see `moments_rho`."""
+        p = len(self.domain) - 1
+        rounding = self.sensitivity - _widths(p, self.groups)[0] + self.size * 2.0**-40
+        return moments_rho(p, self.groups, self.s, rounding) * ROUNDED_UP
 
     @property
     def size(self) -> int:
@@ -306,6 +308,35 @@ def _widths(p: int, groups: Groups | None) -> tuple[float, float]:
     return found.exact, found.paper
 
 
+def moments_rho(p: int, groups: Groups | None, scale: float, rounding: float = 0.0) -> float:
+    """Return the zCDP of Laplace noise on the moments, of any pair of records.
+
+    A record moves a square by 1 and another product by 2 at most, and all entries together by
+    `exact_sensitivity`. One that changes its group moves each entry of both by 1 at most, less their centres,
+    and sizes by kappa.
+
+    Parameters
+    ----------
+    p : int
+        Number of predictors.
+    groups : Groups or None
+        The public groups, if any.
+    scale : float
+        Of the noise.
+    rounding : float
+        What rounding may add to any move.
+    """
+    entries = factors(p + 1)
+    moves = [([1.0 if i == j else 2.0 for i, j in entries], exact_sensitivity(p))]
+    if groups is not None:
+        found = grouped_widths(p, groups)
+        moves.append(([1.0] * (2 * len(entries)) + [found.kappa] * groups.changes, found.exact))
+    return max(
+        laplace_rho_of_several([(each + rounding) / scale for each in most], (together + rounding) / scale)
+        for most, together in moves
+    )
+
+
 def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
     """Return the public bounds of a spec.
 
@@ -382,5 +413,5 @@ def stated(spec: ClampedMomentsMechanism, records: PublicRecords) -> Stated:
         known = grouped_widths(p, groups)
         own |= {"groups": groups.describe(), "kappa": known.kappa, "centre": list(known.centre)}
         own["scale"] = [scale / known.kappa, scale]
-    guarantee = Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
+    guarantee = Guarantee(exact / scale, 0.0, moments_rho(p, groups, scale), "global")
     return own | {"sensitivity": [exact]}, with_groups(guarantee, groups)

@@ -38,7 +38,7 @@ from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.in_words import figure
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.conversions import laplace_rho, response_rho
+from dpmix.privacy.conversions import laplace_rho_of_several, response_rho
 from dpmix.privacy.exact import generator_from
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated, noisy
 from dpmix.spec.capabilities import counted
@@ -143,16 +143,21 @@ class LogMoments(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What means and choice cost together, the most over thresholds and parts, by the noises' maps."""
-        parts = range(len(self.sizes))
-        first, choice = max(self.noise(part, a).loss for a in self.thresholds for part in parts), self.choice
+        first = rho = 0.0
+        for a in self.thresholds:
+            for part, size in enumerate(self.sizes):
+                noise = self.noise(part, a)
+                first = max(first, noise.loss)
+                scale = noise.scale if self.groups is not None else noise.scale * size  # of a sum
+                rho = max(rho, sums_rho(a, len(self.columns), self.groups, scale, noise.loss))
+        rho, choice = rho * ROUNDED_UP, self.choice
         if choice is None:
-            return Guarantee(first, 0.0, laplace_rho(first) * ROUNDED_UP, "global")
+            return Guarantee(first, 0.0, rho, "global")
         second = choice.loss
         total = math.nextafter(first + second, math.inf)
         limit = sum(self.requested.values())
         total = min(total, limit) if first + second <= limit else total
-        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * ROUNDED_UP
-        return Guarantee(total, 0.0, rho, "global")
+        return Guarantee(total, 0.0, rho + 2 * response_rho(second / 2) * ROUNDED_UP, "global")
 
     def describe(self) -> dict[str, Any]:
         """Return what is public before anything is chosen, for JSON."""
@@ -658,8 +663,49 @@ def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
     wide = paper if spec.calibration == "paper" else exact
     own["scale"] = _scales(wide / first, sizes, own.get("kappa"))
     epsilon = first * exact / wide
-    rho = laplace_rho(epsilon) + (2 * response_rho(second / 2) if second else 0.0)
+    rho = sums_rho(thresholds[0], spec.components, groups, wide / first, epsilon)
+    rho += 2 * response_rho(second / 2) if second else 0.0
     return own, with_groups(Guarantee(epsilon + second, 0.0, rho, "global"), groups)
+
+
+def sums_rho(threshold: float, parts: int, groups: Groups | None, scale: float, epsilon: float) -> float:
+    """Return the zCDP of Laplace noise on sums of log max(x, a), of any pair of records.
+
+    Of one composition i parts at most are 1/i or more: of the sums that a record raises the i-th most by
+    -log(i a) at most, of those that it lowers likewise, and all d together by W(a). One that changes its
+    group takes log max(x, a) - c from the sums of one and adds it to those of another, c - log a at most or
+    -log i - c, each d together `centred_width`, and moves sizes by kappa.
+
+    Parameters
+    ----------
+    threshold : float
+        a.
+    parts : int
+        d.
+    groups : Groups or None
+        The public groups, if any.
+    scale : float
+        Of the noise of a sum.
+    epsilon : float
+        Of all entries, in which what rounding adds is counted.
+    """
+    tops = [-math.log(i * threshold) for i in range(1, parts + 1) if i * threshold < 1]
+    moves = [[(sorted(tops * 2, reverse=True)[:parts], exact_width(threshold, parts))]]
+    if groups is not None:
+        found = grouped_sums(threshold, parts, groups)
+        low = found.centre - math.log(threshold)
+        apart = sorted([*(top - low for top in tops), *[low] * parts], reverse=True)[:parts]
+        side = (apart, centred_width(threshold, parts, found.centre))
+        sizes = ([found.kappa] * groups.changes, found.kappa * groups.changes)
+        moves.append([side, side, sizes])
+    rounding = max(epsilon - _widths(threshold, parts, groups)[0] / scale, 0.0)
+    return max(
+        sum(
+            laplace_rho_of_several([m / scale + rounding for m in most], together / scale + rounding)
+            for most, together in each
+        )
+        for each in moves
+    )
 
 
 def _widths(threshold: float, parts: int, groups: Groups | None) -> tuple[float, float]:

@@ -28,6 +28,7 @@ from dpmix.mechanisms.curators.private_groups import by_groups, count_of, groups
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up, source_of
+from dpmix.privacy.near_outputs import near_rho
 from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SmoothedHistogram(OneColumn):
 
     Replacing a record changes the probability of a draw by a factor of at most 1 + (1-w) m/(w n), attained
     by a bin that is empty otherwise: eps = k log(1 + (1-w) m/(w n)), and the smallest weight that gives eps
-    is w = m/(m + n (e^(eps/k) - 1)). Each draw costs eps/k, so that rho = eps tanh(eps/(2 k)) is valid.
+    is w = m/(m + n (e^(eps/k) - 1)). rho, of k independent draws, is exact; see `smoothed_guarantee`.
 
     The weight is a double, rounded up. A draw is, with probability w exactly, of any bin, and else of the
     bin of any record; its place in the bin is drawn without looking at the data.
@@ -150,15 +151,21 @@ def draw_cells(
 
 
 def smoothed_guarantee(bins: int, draws: int, n: int, weight: float) -> Guarantee:
-    """Return the guarantee of a smoothing weight, rounded up: eps exactly, and a valid rho."""
+    """Return the guarantee of a smoothing weight: eps and rho exactly, rounded up.
+
+    A record that moves changes the probabilities of two cells, p to p - (1 - w)/n and q to q + (1 - w)/n. Of
+    p^a (p - h)^(1 - a), less its tangent at h = 0, the most is where p is least (a convex f has
+    f(t) - (t - 1) f'(t) <= f(1)), and of the other, too: a record that is alone in its cell goes to an empty
+    one, w/m to w/m + (1 - w)/n and back, which `near_rho` is of.
+    """
     if weight == 1:
         return Guarantee(0.0, 0.0, 0.0, "global")
     with localcontext(digits()):
         each = log1p((1 - Decimal(weight)) * bins / (Decimal(weight) * n))
         epsilon = round_up(draws * each)
-        excess = expm1(each)
-        half = excess / (excess + 2)  # tanh(each/2)
-        return Guarantee(epsilon, 0.0, round_up(draws * each * half), "global")
+        loss = round_up(each)
+    rho = near_rho(loss, math.nextafter(weight / bins, 1.0))
+    return Guarantee(epsilon, 0.0, math.nextafter(draws * rho, math.inf), "global")
 
 
 def weight_of(

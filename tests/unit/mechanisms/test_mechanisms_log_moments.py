@@ -15,7 +15,7 @@ from scipy.stats import dlaplace
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.log_moments.curator import LogMoments, chosen_threshold, mean_logs
+from dpmix.mechanisms.log_moments.curator import LogMoments, chosen_threshold, mean_logs, sums_rho
 from dpmix.mechanisms.log_moments.law import exact_width, paper_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.release.release_file import read_release, write_release
@@ -45,6 +45,11 @@ def test_the_sensitivity_is_exact(parts: int) -> None:
         wide = exact_width(threshold, parts)
         assert apart == pytest.approx(wide, abs=1e-12)
         assert wide <= paper_width(threshold, parts) * (1 + 1e-12)
+        for scale in (0.1, 2.0, 50.0):
+            moves = np.abs(logs[:, None] - logs[None]) / scale
+            seen = (moves + np.expm1(-moves)).sum(axis=2).max()
+            rho = sums_rho(threshold, parts, None, scale, wide / scale)
+            assert seen * (1 - 1e-9) <= rho <= 1.35 * seen
 
     # a search over pairs of compositions comes as near, and never beyond
     for threshold in (0.05, 1 / parts, 1.4 / parts):

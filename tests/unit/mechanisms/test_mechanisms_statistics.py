@@ -16,6 +16,7 @@ from dpmix.mechanisms.clamped_moments.curator import (
     ClampedMoments,
     exact_sensitivity,
     factors,
+    moments_rho,
     paper_sensitivity,
 )
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
@@ -74,6 +75,21 @@ def test_the_sensitivity_of_moments_is_exact(p: int) -> None:
     assert best <= exact_sensitivity(p) * (1 + 1e-9)
     assert best >= exact_sensitivity(p) * (1 - 1e-4)
     assert paper_sensitivity(p) > exact_sensitivity(p)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("scale", [0.3, 5.0, 200.0])
+def test_rho_of_moments_holds_for_all_pairs_and_is_near_the_largest(p: int, scale: float) -> None:
+    rng = np.random.default_rng(p)
+    grid = np.array(list(itertools.product(np.linspace(-1, 1, 9 if p < 3 else 5), repeat=p + 1)))
+    entries = np.array([moments(row[None, :]) for row in np.vstack([grid, rng.uniform(-1, 1, (300, p + 1))])])
+    worst = 0.0
+    for one in entries:
+        moves = np.abs(entries - one) / scale
+        worst = max(worst, float((moves + np.expm1(-moves)).sum(axis=1).max()))
+    rho = moments_rho(p, None, scale)
+    assert worst <= rho <= 1.25 * worst
+    assert moving(p, scale=scale).guarantee.rho == pytest.approx(rho, rel=1e-8)
 
 
 def test_moments_are_the_sums_of_products_in_order() -> None:
