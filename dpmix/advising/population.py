@@ -154,7 +154,7 @@ def quantities_of(spec: RunSpec) -> list[str]:
 
 
 def by_group(name: str, group: str) -> str:
-    """Return the name of a quantity in a group."""
+    """Return the name of a quantity in a group, or of a column."""
     return f"{name[:-1].replace('[', f'[{group},')}]" if name.endswith("]") else f"{name}[{group}]"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.advising.advice import Row
-from dpmix.advising.population import Population, population_of
+from dpmix.advising.population import Population, by_group, population_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.synthesis.generator import Randomness
 from dpmix.synthesis.generator_choice import generator_of, section_of
@@ -94,13 +94,9 @@ def _errors(
         made, _ = generator.draw(records, Randomness(rng))
         for place, column in enumerate(columns):
             for name, error in _off(made[:, place], column, population).items():
-                named = name if len(columns) == 1 else _of_column(name, column.name)
+                named = name if len(columns) == 1 else by_group(name, column.name)
                 squares.setdefault(named, []).append(error)
     return {name: math.sqrt(float(np.mean(errors))) for name, errors in squares.items()}
-
-
-def _of_column(name: str, column: str) -> str:
-    return f"{name[:-1].replace('[', f'[{column},')}]" if name.endswith("]") else f"{name}[{column}]"
 
 
 def _drawer(column: Column, population: Population | None) -> Callable[[np.random.Generator, int], Floats]:

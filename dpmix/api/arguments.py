@@ -10,8 +10,6 @@ from dpmix.errors import UsageError
 
 __all__ = ["file_of", "files_of"]
 
-PathLike = str | os.PathLike[str]
-
 
 def file_of(given: object, name: str) -> Path:
     """Return the path that an argument of this name gives.
@@ -26,7 +24,7 @@ def file_of(given: object, name: str) -> Path:
     raise UsageError(f"{name}: must be the path of a file, not {type(given).__name__}")
 
 
-def files_of(given: object, name: str) -> list[PathLike]:
+def files_of(given: object, name: str) -> list[str]:
     """Return the files of an argument that takes one or several; as they were given, for messages.
 
     Raises

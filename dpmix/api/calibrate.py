@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.cautions import of_mechanism, of_predictors
 from dpmix.data.loading import check_countable, listed_of, number_of_records
-from dpmix.errors import SpecError
+from dpmix.errors import SpecError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.spec import RunSpec, load_spec
@@ -93,7 +92,7 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
     for each in [] if quiet else [*of_mechanism(mechanism, n), *of_predictors(checked)]:
-        print(f"dpmix: {each.text}", file=sys.stderr)
+        say(each.text)
     return found
 
 

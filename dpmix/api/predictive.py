@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.arguments import files_of
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
@@ -270,20 +269,20 @@ def predictive_records(
         final = check_synthetic_output(Path(output), force=force)
         if any(final == Path(path).resolve() for path in paths):
             raise UsageError(f"{output} is one of the chains files; give the records another name")
-    found = read_chains([os.fspath(path) for path in paths])
+    found = read_chains(paths)
     _check_columns(checked, data_columns(found))
     release = _release(found, found.n if wanted is None else wanted, checked)
     if output is not None:
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
     drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
-    _tell(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
+    say(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
     for part, outside in _outside(release):
         verb = "lies" if outside == 1 else "lie"
         bounds = f"[{', '.join(bounds_in_words(part))}], where the model goes on"
-        _tell(f"{outside} of {count} values of {part['name']} {verb} outside {bounds}", quiet)
+        say(f"{outside} of {count} values of {part['name']} {verb} outside {bounds}", quiet)
     if not release.private:
-        _tell(f"warning: these records are not private: {_why(release)}")
+        say(f"warning: these records are not private: {_why(release)}")
     return release
 
 
@@ -452,8 +451,3 @@ def _why(release: Release) -> str:
 
 def _number(value: Any) -> float | None:
     return None if value is None or math.isnan(float(value)) else float(value)
-
-
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)

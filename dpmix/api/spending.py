@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
+from dpmix.errors import DataError, PrivacyError, SpecError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.privacy.budget import Budget, in_words, not_proved, total
 from dpmix.privacy.ledger import guarantee_of
@@ -92,10 +91,9 @@ class Entering:
         """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
         if self.skipped(spec) is None or spec.privacy is None:
             return None
-        print(
-            f"dpmix: warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what "
-            "this release costs is counted nowhere, and it records that",
-            file=sys.stderr,
+        say(
+            f"warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what this "
+            "release costs is counted nowhere, and it records that"
         )
         return "bypassed"
 
@@ -260,31 +258,7 @@ class Spending:
             data under this one. Nothing is entered then.
         """
         with changing(self.path, self.entering.new) as book:
-            self._number = self._enter(book, mechanism, columns, guarantee, marks)
-
-    def rehearse(
-        self,
-        book: Book,
-        mechanism: Mapping[str, Any],
-        columns: Sequence[str],
-        guarantee: Guarantee,
-        marks: Marks,
-    ) -> None:
-        """Enter a release in a copy of the ledger alone, to see whether it and later ones could be entered.
-
-        Parameters
-        ----------
-        book : Book
-            As `draft` gives it, with what was rehearsed before.
-        mechanism, columns, guarantee, marks
-            As in `reserve`.
-
-        Raises
-        ------
-        PrivacyError, UsageError
-            As `reserve`.
-        """
-        self._enter(book, mechanism, columns, guarantee, marks)
+            self._number = self.enter(book, mechanism, columns, guarantee, marks)
 
     def draft(self) -> Book:
         """Return a copy of the ledger, in which releases can be entered and are never written.
@@ -296,7 +270,7 @@ class Spending:
         """
         return read_ledger(self.path)
 
-    def _enter(
+    def enter(
         self,
         book: Book,
         mechanism: Mapping[str, Any],
@@ -304,6 +278,13 @@ class Spending:
         guarantee: Guarantee,
         marks: Marks | None,
     ) -> int:
+        """Enter a release in an open ledger, or in a draft of it to see whether it and later ones could be.
+
+        Raises
+        ------
+        PrivacyError, UsageError
+            As `reserve`.
+        """
         name = book.name(self._stated)  # before anything is entered under it
         agreed = self._agreed(book)
         if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
@@ -390,9 +371,8 @@ def set_budget(
         dataset = book.name(dataset)
         if dataset != book.whole_of(dataset) or book.account(dataset).budget != budget:
             book.set_budget(dataset, budget, _now())
-    if not quiet:
-        name = Path(ledger).name + " would say" * dry_run
-        print(f"dpmix: ledger {name}: {book.account(dataset).in_words()}", file=sys.stderr)
+    name = Path(ledger).name + " would say" * dry_run
+    say(f"ledger {name}: {book.account(dataset).in_words()}", quiet)
     return book.account(dataset).to_json()
 
 

@@ -19,16 +19,20 @@ from dpmix.cli.advise_command import advise
 from dpmix.cli.file_commands import app as ledger_app
 from dpmix.cli.file_commands import card, export, show
 from dpmix.cli.options import (
+    AllowCode,
+    Chains,
     Dataset,
     Debug,
     DryRun,
     Force,
+    Json,
     Ledger,
     NewLedger,
     NoLedger,
     Quiet,
     Set,
     Spec,
+    Threads,
     Version,
     Yes,
     add_examples,
@@ -39,12 +43,11 @@ from dpmix.cli.options import (
     output_option,
     overview,
     print_plan,
-    say,
 )
 from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
-from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.run.exit_codes import heed_signals, messages, run
 
@@ -128,12 +131,8 @@ def fit(
     chains: Annotated[
         int | None, typer.Option("--chains", min=1, metavar="N", help="Number of chains, for sampler.chains.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
-    ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-    ] = False,
+    jobs: Threads = None,
+    allow_code: AllowCode = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -187,9 +186,7 @@ def fit(
 
 @app.command()
 def summarize(
-    chains: Annotated[
-        list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
-    ],
+    chains: Chains,
     output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     report: Annotated[
@@ -416,9 +413,7 @@ def warmup(
         Path | None,
         typer.Option("--release", metavar="FILE", help="Release file; else one of made-up records."),
     ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-    ] = False,
+    allow_code: AllowCode = False,
     set_: Set = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -458,7 +453,7 @@ def audit(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Run the command of the spec's section audit.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     set_: Set = None,
     quiet: Quiet = False,
     debug: Debug = False,

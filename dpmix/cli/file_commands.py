@@ -12,15 +12,15 @@ from dpmix.cli.options import (
     Debug,
     DryRun,
     Force,
+    Json,
     NewLedger,
     Quiet,
     Version,
     check_files,
     emit,
     output_option,
-    say,
 )
-from dpmix.errors import SpecError
+from dpmix.errors import SpecError, say
 
 
 def show(
@@ -32,7 +32,7 @@ def show(
             show_default=False,
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
@@ -75,7 +75,7 @@ def export(
     from dpmix.api import export as api
 
     if dry_run:
-        name, found = api.planned(file, output, table=table, force=force)
+        _, name, found = api.planned(file, output, table=table, force=force)
         return emit(
             f"would write {found.rows:,} rows of {name}: {', '.join(found.columns)}\nwould write {output}"
         )
@@ -135,7 +135,7 @@ def show_(
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:

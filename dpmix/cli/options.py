@@ -1,8 +1,7 @@
-"""What the commands share: options, how they read specs, check files and speak, and examples of their use."""
+"""What the commands share: options, how they read specs and check files, and examples of their use."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +32,14 @@ Set = Annotated[
         show_default=False,
     ),
 ]
+Chains = Annotated[
+    list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
+]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+]
+Threads = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
 DryRun = Annotated[
@@ -134,12 +141,6 @@ def overview(group: Any) -> str:
 def emit(text: str) -> None:
     """Print what is for people, or JSON."""
     print(printable(text), flush=True)
-
-
-def say(text: str, quiet: bool) -> None:
-    """Tell the user something that is no data."""
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
 
 
 # What stands at the end of each command's ``--help``: examples of its use

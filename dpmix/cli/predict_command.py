@@ -9,8 +9,19 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmix.cli.options import Debug, DryRun, Force, Quiet, Set, Version, check_files, emit, output_option, say
-from dpmix.errors import UsageError
+from dpmix.cli.options import (
+    Chains,
+    Debug,
+    DryRun,
+    Force,
+    Quiet,
+    Set,
+    Version,
+    check_files,
+    emit,
+    output_option,
+)
+from dpmix.errors import UsageError, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +30,7 @@ _IN_MEMORY = 1 << 24  # bytes of what goes to standard output when all of it is 
 
 
 def predict(
-    chains: Annotated[
-        list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
-    ],
+    chains: Chains,
     at: Annotated[
         Path,
         typer.Option(

@@ -20,9 +20,8 @@ from dpmix.cli.options import (
     checked_spec,
     emit,
     output_option,
-    say,
 )
-from dpmix.errors import UsageError
+from dpmix.errors import UsageError, say
 
 
 def tally(
@@ -101,7 +100,7 @@ def tally(
     assert found.tally is not None  # what a tally is
     weak = permits_verbatim(found.delta, found.n)
     if weak:
-        say(f"warning: {weak}", quiet=False)
+        say(f"warning: {weak}")
     say(f"counted {found.n:,} records in {len(found.tally.counts):,} cells", quiet)
     say(f"wrote {output}", quiet)
 

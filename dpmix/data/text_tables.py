@@ -1,10 +1,7 @@
 """Tables of text: CSV and TSV, plain or packed, and standard input; checked cell by cell.
 
-An error names the file, the column and the record, never a value: a message may be shown to others.
-
-From the cells of a table to numbers: decimal marks, thousands separators, dates.
-
-What a cell holds is said of it in words, and never shown.
+An error names the file, the column and the record, and says in words what a cell holds, never its value: a
+message may be shown to others.
 """
 
 from __future__ import annotations
@@ -148,8 +145,7 @@ def object_text(value: Any) -> str:
     raise DataError(f"holds values of the type {type(value).__name__}; text, numbers or dates are read")
 
 
-# Tables of text: CSV and TSV, plain or packed, and standard input; checked cell by cell
-
+# Tables
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name

@@ -1,7 +1,5 @@
 """Tables that know the types of their columns: Parquet and Arrow files, and DataFrames and arrays of Python.
 
-Columns of tables that know their types: of Parquet and Arrow, of DataFrames, of arrays.
-
 What is made of a column is what would be made of it as a column of a CSV table, so that the ledger knows one
 table in all formats: numbers are doubles, dates are days since 1970-01-01, and text is what would be written.
 """
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_floats", "pieces"]
 
-# Columns of tables that know their types: of Parquet and Arrow, of DataFrames, of arrays
-
+# Columns
 
 Floats = NDArray[np.float64]
 
@@ -68,30 +65,16 @@ class Typed:
         self,
         part: object,
         name: str,
-        mark: str = ".",
         *,
         dates: bool,
         public: bool,
         holes: Collection[str],
         first: int = 0,
     ) -> Floats:
-        """Return the column as numbers, or days where it has dates; NaN where `holes` may be missing.
+        """Return the column as numbers, or days where it has dates; NaN where it may lack some (`holes`).
 
-        Parameters
-        ----------
-        part : object
-            The table, for errors.
-        name : str
-            The column.
-        mark : str
-            Decimal mark of numbers that are text.
-        dates : bool
-        public : bool
-            Whether NaN is a number that is not finite, rather than a missing value.
-        holes : collection of str
-            Columns that may have missing values.
-        first : int
-            Number of records before this piece.
+        In a `public` table NaN is a number that is not finite, rather than a missing value. Errors name the
+        table `part`, the column and the record, of which `first` stand before this piece.
 
         Raises
         ------
@@ -116,7 +99,7 @@ class Typed:
         elif kind == "M":
             found = days_of(self.values)
         else:
-            return self._parsed(part, name, mark, dates, public, holes, first)
+            return self._parsed(part, name, dates, public, holes, first)
         if self.gone is not None:
             found = np.where(self.gone, np.nan, found)
         if name not in holes and (not public or kind == "M" or self.gone is not None):
@@ -131,14 +114,13 @@ class Typed:
         self,
         part: object,
         name: str,
-        mark: str,
         dates: bool,
         public: bool,
         holes: Collection[str],
         first: int,
     ) -> Floats:
         """Read the numbers, or dates, that objects are or that text writes."""
-        parse = parser_of(mark, dates=dates)
+        parse = parser_of(".", dates=dates)
         distinct, places = self._distinct(part, name)
         found = np.empty(len(distinct))
         for i, value in enumerate(distinct):
@@ -155,7 +137,7 @@ class Typed:
                 continue
             if isinstance(value, bool):
                 raise cannot_be(part, name, record, None, "is a truth value, and no number")
-            raise cannot_be(part, name, record, None, complaint(text, mark, dates=dates))
+            raise cannot_be(part, name, record, None, complaint(text, ".", dates=dates))
         return found[places]
 
     def texts(
@@ -224,8 +206,7 @@ def _text(part: object, name: str, value: Any) -> str:
         raise DataError(f"{part}: column {name!r} {error}") from None
 
 
-# Tables of typed and named columns: Parquet and Arrow files, and those that Python holds
-
+# Tables, in pieces
 
 Piece = dict[str, Typed]
 _BATCH = 1 << 16

@@ -27,14 +27,7 @@ from dpmix.store.h5 import Attribute, reading
 if TYPE_CHECKING:
     from dpmix.release.cells import Counts
 
-__all__ = [
-    "Block",
-    "ChainSet",
-    "Chains",
-    "NamedChains",
-    "first_difference",
-    "read_chains",
-]
+__all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
 
 _LABELS = 1 << 22  # allocations in memory
 _GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")

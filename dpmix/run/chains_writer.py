@@ -1,8 +1,7 @@
 """The finished chains file, put together from the segments of a run, a few draws at a time.
 
-Draws of mixtures in a chains file: scalars, components of which each draw has its own number, allocations.
-
-Components are padded with NaN to the largest number of any draw.
+What the draws of a model are in it (`Content`): arrays by name of a parametric model; of a mixture scalars,
+components, padded with NaN to the largest number of any draw, and allocations.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,31 +21,13 @@ from dpmix.store import h5
 from dpmix.store.atomic import publish
 
 if TYPE_CHECKING:
+    from dpmix.models.model_protocols import Parameter
     from dpmix.run.workspace import Workspace
 
 __all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "write_chains"]
 
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 Tables = Mapping[str, h5.Dataset]
-
-
-class Content(Protocol):
-    """What the draws of a model are in a chains file: `store.ragged` for mixtures, else `store.named`."""
-
-    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make `/posterior` and `/sample_stats` with their datasets over (chain, draw, ..).
-
-        Parameters
-        ----------
-        root : Group
-            Of the new file.
-        segments : sequence of Path
-            The segments of all chains.
-        finished : Finished
-        """
-
-    def copy(self, segment: h5.Group, tables: Tables, row: int, at: int, check: Callable[[], None]) -> None:
-        """Copy the draws of a segment to a row of the tables, from draw `at` on."""
 
 
 @dataclass(frozen=True)
@@ -206,37 +187,13 @@ _STATS = ("acceptance_rate", "log_likelihood")
 _NUMBERS = 1 << 16  # of one dataset in a chunk
 
 
-class Described(Protocol):
-    """What is said of a parameter; see `dpmix.models.model_protocols.Parameter`."""
-
-    @property
-    def name(self) -> str:
-        """Its dataset."""
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Its own dimensions."""
-
-    @property
-    def role(self) -> str:
-        """How it is summarized."""
-
-    @property
-    def title(self) -> str:
-        """What summaries call it; empty for its name."""
-
-    @property
-    def column(self) -> str:
-        """The column that it is about; may be empty."""
-
-
 @dataclass(frozen=True)
 class Named:
     """Draws of a parametric model.
 
     Parameters
     ----------
-    parameters : sequence of Described
+    parameters : sequence of Parameter
         What each draw consists of. Role, title and column go into attributes of the datasets.
     coords : mapping of str to array
         Coordinates, numbers or text, of the parameters' own dimensions; no dimension has the name of a
@@ -245,12 +202,12 @@ class Named:
         Which of acceptance_rate and log_likelihood there are.
     """
 
-    parameters: Sequence[Described]
+    parameters: Sequence[Parameter]
     coords: Mapping[str, NDArray[Any]]
     statistics: tuple[str, ...] = _STATS
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make the datasets over chains and draws."""
+        """Make `/posterior` and `/sample_stats` of a new file, with their datasets over (chain, draw, ..)."""
         posterior, stats = root.group("posterior"), root.group("sample_stats")
         for group in (posterior, stats):
             group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
@@ -331,7 +288,7 @@ class Components:
         return _OWN_STATS | dict.fromkeys(self.stats, np.float64)
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make the datasets over chains and draws."""
+        """Make those of `Named.tables`, of components as many as any of the segments has."""
         width = max(1, *(_most_components(segment) for segment in segments))
         posterior, stats = root.group("posterior"), root.group("sample_stats")
         for group in (posterior, stats):
@@ -413,3 +370,7 @@ def _label_type(segment: Path) -> np.dtype[np.signedinteger] | None:
     with h5.reading(segment) as root:
         kept = root.group("draws")
         return kept["allocations"][:1].dtype if "allocations" in kept else None
+
+
+Content = Named | Components
+"""What the draws of a model are in a chains file."""

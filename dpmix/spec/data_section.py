@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from dpmix.spec.capabilities import counted
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
@@ -546,9 +547,5 @@ def check_pairs(
     """Check that there is one pair of bounds per named column."""
     if domain is not None and columns is not None and len(domain) != len(columns):
         raise refusal(
-            key, f"has {_counted(len(domain), 'pair')} of bounds for {_counted(len(columns), 'column')}"
+            key, f"has {counted(len(domain), 'pair')} of bounds for {counted(len(columns), 'column')}"
         )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -367,9 +367,6 @@ def absent_is_empty(value: object) -> object:
     return {} if value is None else value
 
 
-# How the text of a table is written, as keys of a spec: data, releases and records to predict have them
-
-
 class HistogramBase(Section):
     """A public histogram: pieces with a uniform distribution each."""
 

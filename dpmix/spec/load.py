@@ -233,13 +233,16 @@ def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, .
     return {**contents, key: replaced(contents.get(key), rest, value, (*above, key))}
 
 
-def check_overrides(overrides: Sequence[str]) -> None:
-    """Check the overrides of predict before chains are read: these are made, and ``summary`` alone is open.
+def check_of_summary(overrides: Sequence[str], taken: str) -> None:
+    """Refuse overrides of chains that are made, but of ``summary``; `taken` says of which keys."""
+    for override in overrides:
+        if not override.lstrip().startswith("summary."):
+            key = override.partition("=")[0].strip()
+            raise UsageError(f"--set {key}: the chains are made; {taken}")
 
-    Parameters
-    ----------
-    overrides : sequence of str
-        ``key=value`` each.
+
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Check the overrides of predict before chains are read.
 
     Raises
     ------
@@ -248,9 +251,5 @@ def check_overrides(overrides: Sequence[str]) -> None:
     SpecError
         For what is no spec, whatever the rest of it is.
     """
-    for override in overrides:
-        if not override.lstrip().startswith("summary."):
-            key = override.partition("=")[0].strip()
-            taken = "predict takes summary.level and summary.interval"
-            raise UsageError(f"--set {key}: the chains are made; {taken}")
+    check_of_summary(overrides, "predict takes summary.level and summary.interval")
     load_spec({"summary": {}}, overrides)
