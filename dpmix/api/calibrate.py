@@ -123,7 +123,7 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     names, categories = public_of(spec)
     if columns is None:
         columns = len(names) or columns_of(section)
-    if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:
+    if spec.simulated and "order" in type(section).model_fields:
         section = section.model_copy(update={"order": "public"})  # simulated records are independent
     known = names if len(names) == columns else ()
     return from_spec(section, columns, n, known, categories, groups_of(spec.groups))

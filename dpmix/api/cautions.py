@@ -138,14 +138,13 @@ def heed(found: Iterable[Caution], spec: RunSpec, yes: bool, *, quiet: bool = Fa
     PrivacyError
         Naming the first that asks, where there is no `yes`.
     """
-    simulated = spec.data is not None and spec.data.simulate is not None
     asking = []
     for each in found:
-        if not (quiet and simulated):
+        if not (quiet and spec.simulated):
             say(each.text)
         if each.asks:
             asking.append(each.text.removeprefix("warning: "))
-    if asking and not simulated and not yes:
+    if asking and not spec.simulated and not yes:
         raise PrivacyError(f"{asking[0]}; nothing was drawn: ask for less, or give --yes to go on")
 
 

@@ -34,8 +34,10 @@ from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
-from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.combinations import check_combination
 from dpmix.spec.kinds import AUTO
+from dpmix.spec.load import with_sampler
 from dpmix.store.atomic import check_output
 from dpmix.store.frames import Tabulated
 

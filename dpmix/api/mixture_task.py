@@ -38,11 +38,11 @@ from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture
 from dpmix.samplers.sweeps import Algorithm
-from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.model_section import BetaMixture, MixtureSection, NormalMixture
 
 if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
     from dpmix.kernels.learned_base import LearnedBase
     from dpmix.models.model_protocols import Samples
     from dpmix.release.sanitized import Release

@@ -176,8 +176,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
 
 def _records(spec: RunSpec) -> int:
     """Return the number of records, which is public; data are read for it where the spec does not say it."""
-    known = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
-    return number_of_records(spec) if known is None else int(known)
+    return number_of_records(spec) if spec.n is None else spec.n
 
 
 def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[str]:
@@ -195,6 +194,6 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
 
 
 def _seeded(spec: RunSpec, seed: int) -> RunSpec:
-    if spec.data is None or spec.data.simulate is None:
+    if not spec.simulated:
         raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
     return load_spec(spec, [f"data.seed={int(seed)}"])

@@ -79,8 +79,7 @@ class Entering:
 
     def skipped(self, spec: RunSpec) -> str | None:
         """Say what bypassing the ledger of a spec means; None where none is bypassed."""
-        simulated = spec.data is not None and spec.data.simulate is not None
-        if not self.bypass or spec.privacy is None or simulated:
+        if not self.bypass or spec.privacy is None or spec.simulated:
             return None
         return (
             f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger), and record that in the "
@@ -133,8 +132,7 @@ def spending_of(
         raise SpecError(
             "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
         )
-    real = spec.data is None or spec.data.simulate is None
-    if real:
+    if not spec.simulated:
         check_start(section.ledger, how.new)
     final = ledger_path(section.ledger)
     taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
@@ -142,7 +140,7 @@ def spending_of(
         taken += [Path(os.path.realpath(path)) for path in spec.data.files]
     if final in taken or lock_of(final) in taken:
         raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
-    if not real:
+    if spec.simulated:
         return None
     stated = section.budget
     budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)

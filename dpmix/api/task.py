@@ -17,10 +17,11 @@ from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
 from dpmix.run.chains_writer import Content, Named
 from dpmix.run.runner import Run
-from dpmix.spec import MultivariateNormalMixture, RunSpec
 from dpmix.spec.kinds import MODELS
+from dpmix.spec.model_section import MultivariateNormalMixture
 
 if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
     from dpmix.mechanisms.laws.every import Observation
     from dpmix.release.sanitized import Release
     from dpmix.run.kept_quantities import Derive

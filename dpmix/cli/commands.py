@@ -17,7 +17,7 @@ import typer
 
 from dpmix.cli.advise_command import advise
 from dpmix.cli.file_commands import app as ledger_app
-from dpmix.cli.file_commands import card, export, show
+from dpmix.cli.file_commands import card, export, predict, show, tally
 from dpmix.cli.options import (
     AllowCode,
     Chains,
@@ -44,9 +44,7 @@ from dpmix.cli.options import (
     overview,
     print_plan,
 )
-from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
-from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.run.exit_codes import heed_signals, messages, run

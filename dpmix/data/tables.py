@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
-from dpmix.data.refusals import advice, no_column, too_many
 from dpmix.data.text_tables import (
     Take,
+    advice,
     is_text,
+    no_column,
     number_in,
     numbers_in_text,
     read_text,
     records_in_text,
     texts_in_text,
+    too_many,
 )
 from dpmix.data.typed_tables import as_floats, pieces
 from dpmix.errors import DataError

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
-from dpmix.data.text_tables import complaint, object_text, parser_of
+from dpmix.data.text_tables import cannot_be, complaint, no_column, no_value, object_text, parser_of, too_many
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
 from dpmix.spec.table_source import MARKS, InMemory

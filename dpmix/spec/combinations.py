@@ -572,9 +572,8 @@ def _asks_for_records(spec: Any) -> str | None:
 def auto_in_words(spec: Any) -> str:
     """Say what auto will take, as far as a spec tells."""
     mechanism = None if spec.mechanism is None else spec.mechanism.kind
-    n = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
-    if n is not None:
-        found = choose(spec, mechanism, n, grouped=bool(spec.grouped))
+    if spec.n is not None:
+        found = choose(spec, mechanism, spec.n, grouped=bool(spec.grouped))
         return f"auto: {found.kind}, for {found.why}"
     few, many = (
         choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)

@@ -202,6 +202,16 @@ class RunSpec(Section):
         return False if self.data is not None or self._is_elsewhere() else None
 
     @property
+    def simulated(self) -> bool:
+        """Whether the data are simulated."""
+        return self.data is not None and self.data.simulate is not None
+
+    @property
+    def n(self) -> int | None:
+        """Number of confidential records, where mechanism or data say it."""
+        return getattr(self.mechanism, "n", None) or (None if self.data is None else self.data.n)
+
+    @property
     def source_dir(self) -> Path:
         """Folder of the file the spec came from; the working directory for a dict."""
         return self._source_dir

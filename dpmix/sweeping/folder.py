@@ -368,8 +368,7 @@ class Folder:
     def reads(self, name: str, spec: RunSpec) -> list[Path]:
         """Return the files that a run depends on: what it is, and what its fit reads."""
         found = [self._job(name), *(path for _, path in _public_files(spec))]
-        confidential = spec.data is not None and spec.data.simulate is None
-        return [*found, self.release_of(spec)] if confidential else found
+        return found if spec.data is None or spec.simulated else [*found, self.release_of(spec)]
 
     def note_jobs(self, specs: Mapping[str, RunSpec]) -> None:
         """Write what each run is to a file of its own, which is left alone where it says that already.

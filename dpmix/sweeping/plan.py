@@ -209,14 +209,13 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
     """Check what a run of a sweep needs beyond what any spec must be."""
     if spec.model is None:
         raise SpecError("model: missing; every run of a sweep fits a model")
-    simulated = spec.data is not None and spec.data.simulate is not None
     stated = spec.release is not None and spec.release.path is not None
     if spec.data is None and not stated:
         raise SpecError("data: missing; simulate them, or name a release, or confidential data and a ledger")
     if spec.sampler.seed is None:
         raise SpecError("sampler.seed: missing; runs of a sweep are reproducible, so give it or replicates")
     if stated:
-        if spec.data is not None and not simulated:
+        if spec.data is not None and not spec.simulated:
             raise SpecError("release.path: stands beside data.path; a sweep takes one of them")
         assert spec.release is not None  # as stated
         file = spec.release.file
@@ -227,7 +226,7 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
     assert spec.data is not None  # as looked for
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say how the data are privatized, or none for simulated ones")
-    if simulated:
+    if spec.simulated:
         if spec.data.seed is None:
             raise SpecError("data.seed: missing; runs of a sweep are reproducible, so give it or replicates")
         return
