@@ -25,12 +25,7 @@ _FIRST = {"summary": "parameters"}  # of the tables of a kind the one that is ta
 
 
 def export(
-    file: PathLike,
-    output: PathLike,
-    *,
-    table: str | None = None,
-    force: bool = False,
-    quiet: bool = False,
+    file: PathLike, output: PathLike, *, table: str | None = None, force: bool = False, quiet: bool = False
 ) -> int:
     """Write what a file holds as one table.
 

@@ -33,9 +33,9 @@ from dpmix.spec.model_section import (
 )
 
 if TYPE_CHECKING:
-    from dpmix.spec import RunSpec
     from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
     from dpmix.release.sanitized import Release
+    from dpmix.spec import RunSpec
 
 __all__ = [
     "Kernel",

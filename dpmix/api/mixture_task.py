@@ -42,10 +42,10 @@ from dpmix.spec.capabilities import listed
 from dpmix.spec.model_section import BetaMixture, MixtureSection, NormalMixture
 
 if TYPE_CHECKING:
-    from dpmix.spec import RunSpec
     from dpmix.kernels.learned_base import LearnedBase
     from dpmix.models.model_protocols import Samples
     from dpmix.release.sanitized import Release
+    from dpmix.spec import RunSpec
 
 __all__ = ["group_mixture_task", "mixture_task"]
 

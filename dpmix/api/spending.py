@@ -32,15 +32,8 @@ __all__ = ["Entering", "Spending", "ledger_text", "set_budget", "show_ledger", "
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
 _KEPT = (
-    "number",
-    "type",
-    "time",
-    "mechanism",
-    "guarantee",
-    "composition",
-    "dpmix_version",
-    "budget",
-    "accountant",
+    *("number", "type", "time", "mechanism", "guarantee", "composition"),
+    *("dpmix_version", "budget", "accountant"),
 )
 """What is shown of an entry; what else it has is for the ledger alone."""
 
@@ -98,9 +91,7 @@ class Entering:
 
 
 def spending_of(
-    spec: RunSpec,
-    outputs: Sequence[str | os.PathLike[str] | None] = (),
-    entering: Entering | None = None,
+    spec: RunSpec, outputs: Sequence[str | os.PathLike[str] | None] = (), entering: Entering | None = None
 ) -> Spending | None:
     """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
 

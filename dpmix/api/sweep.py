@@ -190,13 +190,7 @@ def sweep(
             raise UsageError(f"{name} {value} must be at least 1")
     settings = (*overrides, *naming_ledger(ledger, dataset))
     ready = prepare(
-        spec,
-        output,
-        settings,
-        force=force,
-        advice=_ALL_ANEW,
-        allow_code=allow_code,
-        new_ledger=new_ledger,
+        spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )
     ready.folder.open()
     with ready.folder.alone():
@@ -409,13 +403,7 @@ def plan(
     """
     settings = (*overrides, *naming_ledger(ledger, dataset))
     ready = prepare(
-        spec,
-        output,
-        settings,
-        force=force,
-        advice=_ALL_ANEW,
-        allow_code=allow_code,
-        new_ledger=new_ledger,
+        spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )
     ready.heed(yes, aloud=True)
     renamed = {} if force else elsewhere(ready.folder, ready.identities)

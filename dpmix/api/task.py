@@ -21,10 +21,10 @@ from dpmix.spec.kinds import MODELS
 from dpmix.spec.model_section import MultivariateNormalMixture
 
 if TYPE_CHECKING:
-    from dpmix.spec import RunSpec
     from dpmix.mechanisms.laws.every import Observation
     from dpmix.release.sanitized import Release
     from dpmix.run.kept_quantities import Derive
+    from dpmix.spec import RunSpec
 
 __all__ = [
     "Constants",

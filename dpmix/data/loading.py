@@ -201,13 +201,8 @@ def _load_categories(spec: RunSpec, *, several: bool = False) -> Data:
         of = "every column" if several else "the column"
         raise SpecError(f"data.categories: missing; list the public categories of {of}")
     missing = missing_of(section)
-    texts = dict(
-        zip(
-            section.columns,
-            load_text(section.source, section.columns, least=2, missing=missing),
-            strict=True,
-        )
-    )
+    found = load_text(section.source, section.columns, least=2, missing=missing)
+    texts = dict(zip(section.columns, found, strict=True))
     missing.tell()
     codes = [
         coded(texts[column], column, tuple(str(name) for name in names or ()))

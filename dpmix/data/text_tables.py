@@ -395,12 +395,7 @@ def _wanted(
 
 
 def _parse_csv(
-    path: Part,
-    reader: Any,
-    delimiter: str,
-    columns: Sequence[str] | None,
-    take: Take,
-    public: bool,
+    path: Part, reader: Any, delimiter: str, columns: Sequence[str] | None, take: Take, public: bool
 ) -> tuple[str, ...]:
     header = _header(path, reader)
     wanted = _wanted(path, reader, header, delimiter, columns, public)

@@ -61,14 +61,7 @@ class Typed:
     gone: NDArray[np.bool_] | None = None
 
     def numbers(
-        self,
-        part: object,
-        name: str,
-        *,
-        dates: bool,
-        public: bool,
-        holes: Collection[str],
-        first: int = 0,
+        self, part: object, name: str, *, dates: bool, public: bool, holes: Collection[str], first: int = 0
     ) -> Floats:
         """Return the column as numbers, or days where it has dates; NaN where it may lack some (`holes`).
 
@@ -110,13 +103,7 @@ class Typed:
         return found
 
     def _parsed(
-        self,
-        part: object,
-        name: str,
-        dates: bool,
-        public: bool,
-        holes: Collection[str],
-        first: int,
+        self, part: object, name: str, dates: bool, public: bool, holes: Collection[str], first: int
     ) -> Floats:
         """Read the numbers, or dates, that objects are or that text writes."""
         parse = parser_of(".", dates=dates)

@@ -21,7 +21,7 @@ from dpmix.release.tallies import counts_problem, grid_of
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, layout_of, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 
-__all__ = ["Head", "MixtureFile", "NamedFile", "all_released", "check_attributes", "read_file", "with_edges"]
+__all__ = ["Head", "Held", "MixtureFile", "NamedFile", "check_attributes", "read_file", "with_edges"]
 
 
 # What the root attributes of a chains file must say, whoever changed them since.
@@ -97,54 +97,57 @@ def _bad(path: Path, name: str, problem: str) -> DataError:
 
 
 @dataclass(frozen=True)
-class Head:
+class Held:
     """What the chains files of all models hold; one row a chain.
 
     Parameters
     ----------
-    path : Path
-    attrs, spec : dict
-        Root attributes, and the resolved spec.
+    attrs : mapping
+        Root attributes, of several files the first's.
+    spec : mapping
+        The resolved spec.
     ids : int64 array (C,)
         Chain ids.
-    shape : tuple of int
-        Chains and draws.
     acceptance, log_likelihood : float64 arrays (C, D)
-        NaN where they are not there.
+        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
     seconds : float64 array (C,)
-    observed : float64 array
+        Wall time of sampling.
+    observed : float64 array (n,) or (n, columns)
         The release.
-    constants, arrays : dict
-        Scalars and arrays of `constant_data`.
+    constants : mapping of str to float
+        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
+    arrays : mapping of str to float64 array
+        Its arrays: with several columns the base measure's, and `noise_scale`.
     columns : tuple of str
-        Names of the released columns.
+        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
     tally : Counts or None
-        Of a fit to a tally; `observed` is then empty.
+        Of fits to a tally; `observed` is then empty.
     """
 
-    path: Path
-    attrs: dict[str, Attribute]
-    spec: dict[str, Any]
+    attrs: Mapping[str, Attribute]
+    spec: Mapping[str, Any]
     ids: Ints
-    shape: tuple[int, ...]
     acceptance: Floats
     log_likelihood: Floats
     seconds: Floats
     observed: Floats
-    constants: dict[str, float]
-    arrays: dict[str, Floats]
+    constants: Mapping[str, float]
+    arrays: Mapping[str, Floats]
     columns: tuple[str, ...]
     tally: Counts | None
 
     @property
     def all_released(self) -> Floats:
         """Everything that was released, which fits of one release share: values, or counts and edges."""
-        return all_released(self.observed, self.tally)
+        return self.observed if self.tally is None else with_edges(self.tally.counts, grid_of(self.tally))
 
-    @property
-    def model(self) -> str:
-        """The spec's `model.kind`."""
-        return str((self.spec.get("model") or {}).get("kind", "mixture"))
+
+@dataclass(frozen=True)
+class Head(Held):
+    """What one file holds, with its `path`; `shape` is the number of chains and of draws."""
+
+    path: Path
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -247,11 +250,6 @@ def _tally(path: Path, root: Group, data: Group) -> Counts:
     if problem is not None:
         raise DataError(f"{path} holds no tally as `dpmix fit` wrote it: {problem}")
     return Counts(counts.astype(np.int64), np.ascontiguousarray(edges[1:-1]), float(width))
-
-
-def all_released(observed: Floats, tally: Counts | None) -> Floats:
-    """Return released values, or the counts and the edges of a tally."""
-    return observed if tally is None else with_edges(tally.counts, grid_of(tally))
 
 
 def with_edges(observed: Any, edges: Floats | None) -> Floats:

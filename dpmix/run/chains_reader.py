@@ -9,23 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.column_units import Unit, unit_from_text
-from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
+from dpmix.run.chains_file import Head, Held, MixtureFile, NamedFile, read_file
 from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
-from dpmix.store.h5 import Attribute, reading
-
-if TYPE_CHECKING:
-    from dpmix.release.cells import Counts
+from dpmix.store.h5 import reading
 
 __all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
 
@@ -63,53 +60,17 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ChainSet:
+class ChainSet(Held):
     """Chains of one spec, in increasing order of ids, of whichever model.
 
     Parameters
     ----------
-    spec : mapping
-        The resolved spec.
-    ids : int64 array (C,)
-        Chain ids.
-    acceptance, log_likelihood : float64 arrays (C, D)
-        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
-    seconds : float64 array (C,)
-        Wall time of sampling.
-    observed : float64 array (n,) or (n, columns)
-        The release.
-    constants : mapping of str to float
-        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
-    arrays : mapping of str to float64 array
-        Its arrays: with several columns the base measure's, and `noise_scale`.
-    columns : tuple of str
-        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
-    attrs : mapping
-        Root attributes of the first file.
     versions : tuple of str
         dpmix versions that wrote the files.
-    tally : Counts or None
-        Of fits to a tally; `observed` is then empty.
     """
 
-    spec: Mapping[str, Any]
-    ids: Ints
-    acceptance: Floats
-    log_likelihood: Floats
-    seconds: Floats
-    observed: Floats
-    constants: Mapping[str, float]
-    arrays: Mapping[str, Floats]
-    columns: tuple[str, ...]
-    attrs: Mapping[str, Attribute]
     versions: tuple[str, ...]
-    tally: Counts | None
     _rows: tuple[tuple[Path, int], ...]
-
-    @property
-    def all_released(self) -> Floats:
-        """Everything that was released, which fits of one release share: values, or counts and edges."""
-        return all_released(self.observed, self.tally)
 
     @property
     def unit(self) -> Unit:
@@ -418,19 +379,12 @@ def _rows(files: Sequence[File]) -> list[tuple[File, int]]:
 
 
 def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
-    return {
-        "spec": files[0].spec,
+    return {field.name: getattr(files[0], field.name) for field in fields(Held)} | {
         "ids": np.asarray([file.ids[row] for file, row in rows], dtype=np.int64),
         "acceptance": np.stack([file.acceptance[row] for file, row in rows]),
         "log_likelihood": np.stack([file.log_likelihood[row] for file, row in rows]),
         "seconds": np.asarray([file.seconds[row] for file, row in rows]),
-        "observed": files[0].observed,
-        "constants": files[0].constants,
-        "arrays": files[0].arrays,
-        "columns": files[0].columns,
-        "attrs": files[0].attrs,
         "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
-        "tally": files[0].tally,
         "_rows": tuple((file.path, row) for file, row in rows),
     }
 

@@ -11,28 +11,8 @@ from typing import Any, NamedTuple
 
 from dpmix.errors import SpecError
 from dpmix.spec.capabilities import Capabilities, listed
-from dpmix.spec.kinds import (
-    AUTO,
-    MODELS,
-    capabilities_of,
-    kinds_that,
-    mixture_samplers,
-    released_kinds,
-)
+from dpmix.spec.kinds import AUTO, MODELS, capabilities_of, kinds_that, mixture_samplers, released_kinds
 from dpmix.spec.model_section import MixtureSection, Problem, default_sampler
-
-__all__ = [
-    "FEW_RECORDS",
-    "auto_in_words",
-    "check_combination",
-    "choose",
-    "combination_problem",
-    "group_problem",
-    "groups_in",
-    "models_that",
-    "taken_by",
-    "why_settled",
-]
 
 Of = type[Capabilities] | None
 """What the mechanism of a release can do; None where it is not known yet."""

@@ -7,8 +7,6 @@ import math
 import re
 from typing import Any, Final
 
-__all__ = ["Day", "alike", "day_of", "day_text", "placed", "plain"]
-
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
 _DAY_US: Final = 86_400_000_000

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
-Mixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def describe(spec: RunSpec) -> dict[str, str]:

@@ -29,34 +29,6 @@ from dpmix.spec.kinds import KERNELS, MODELS, SAMPLERS, sampler_of
 if TYPE_CHECKING:
     from dpmix.spec.capabilities import Capabilities
 
-__all__ = [
-    "BETA",
-    "BetaBase",
-    "BetaMixture",
-    "CLAMPED_MEANS",
-    "CONCENTRATION",
-    "GammaPrior",
-    "MixtureSection",
-    "ModelSection",
-    "MultivariateNormalMixture",
-    "NIG",
-    "NIGBase",
-    "NIW",
-    "NIWBase",
-    "NormalMixture",
-    "PREDICTORS_CURE",
-    "RECORDS_SD",
-    "SCALE_SHAPE",
-    "TRUNCATED_MEANS",
-    "TruncatedNIGBase",
-    "coefficients_in_words",
-    "columns_of_answers",
-    "default_sampler",
-    "nig_from_bounds",
-    "niw_from_bounds",
-    "positive_definite",
-    "prior_in_words",
-]
 
 Pair = tuple[float, float]
 

@@ -39,22 +39,6 @@ from dpmix.spec.fields import (
 )
 from dpmix.spec.limits import MOST_RECORDS
 
-__all__ = [
-    "BaseSpec",
-    "Bases",
-    "BetaOnBounds",
-    "DirichletMultinomialSynthesis",
-    "HistogramBase",
-    "PerturbedHistogramSynthesis",
-    "PitmanYorSynthesis",
-    "RangeSpec",
-    "SmoothedHistogramSynthesis",
-    "SnapSpec",
-    "SynthesisSection",
-    "SynthesisSpec",
-    "UniformBase",
-]
-
 _MOST = 1000  # rules, and categories in one
 
 # Ranges

@@ -11,45 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
 from dpmix.errors import DataError
 from dpmix.spec.fields import Section, Text, refusal, wrong
-
-__all__ = [
-    "DIALECT_KEYS",
-    "MARKS",
-    "STREAM",
-    "TABLE_SUFFIXES",
-    "TEXT_SUFFIXES",
-    "TYPED_SUFFIXES",
-    "Decimal",
-    "Delimiter",
-    "Dialect",
-    "Encoding",
-    "FilePath",
-    "FilePaths",
-    "InMemory",
-    "Part",
-    "StandardInput",
-    "StreamPath",
-    "TableFiles",
-    "TablePath",
-    "TablePaths",
-    "check_text",
-    "delimiter_of",
-    "delimiter_problem",
-    "dialect_in",
-    "is_encoding",
-    "is_stream",
-]
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
 """Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""

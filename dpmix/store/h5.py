@@ -390,11 +390,7 @@ class Group:
         return name in self._raw
 
     def coordinate(
-        self,
-        dim: str,
-        values: ArrayLike | int,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
+        self, dim: str, values: ArrayLike | int, *, attrs: Mapping[str, Attribute] | None = None
     ) -> Dataset:
         """Make the dimension `dim`, and the dataset of that name with its coordinate values.
 
