@@ -12,17 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.column_units import Unit, unit_from_text
-from dpmix.run.chains_file import Head, Held, MixtureFile, NamedFile, read_file
+from dpmix.run.chains_file import (
+    Head,
+    Held,
+    Ints,
+    MixtureFile,
+    NamedFile,
+    Stored,
+    check_components,
+    read_file,
+    same_parameters,
+)
 from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
-from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
 from dpmix.store.h5 import reading
+
+if TYPE_CHECKING:
+    from dpmix.kernels.layout import Floats, Layout
 
 __all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
 

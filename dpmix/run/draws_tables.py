@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.numerics.in_words import figures
-from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
+from dpmix.run.chains_file import MixtureFile, NamedFile, coordinates_in_words, read_file
 from dpmix.store.frames import Frame, Pieces, needed
 from dpmix.store.h5 import Group, reading
 from dpmix.store.tree import Node, read
 
 if TYPE_CHECKING:
-    from dpmix.run.stored_parameters import Stored
+    from dpmix.run.chains_file import Stored
 
 __all__ = ["DRAWS", "draws_tables", "to_inferencedata"]
 
@@ -83,8 +82,7 @@ def _entries(posterior: Group, name: str, dims: Sequence[str], shape: Sequence[i
     names: list[list[str]] = [[]]
     for dim, length in zip(dims, shape, strict=True):
         values = posterior[dim][()] if dim in posterior else np.arange(length)
-        words = figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
-        names = [[*own, word] for own in names for word in words]
+        names = [[*own, word] for own in names for word in coordinates_in_words(values)]
     return [f"{name}[{','.join(own)}]" if own else name for own in names]
 
 

@@ -23,7 +23,7 @@ from dpmix.errors import DataError
 from dpmix.store import h5
 
 if TYPE_CHECKING:
-    from dpmix.run.stored_parameters import Floats
+    from dpmix.kernels.layout import Floats
 
 __all__ = [
     "Derive",

@@ -31,7 +31,7 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
-from dpmix.run.stored_parameters import Stored
+from dpmix.run.chains_file import Stored
 from dpmix.spec.days import Day
 from dpmix.summary.chains_account import provenance_of
 from dpmix.summary.dated import Dated, dated_of

@@ -37,8 +37,8 @@ from dpmix.summary.wanted import check_quantities
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
-    from dpmix.run.stored_parameters import Stored
     from dpmix.spec.summary_section import SummarySpec
 
 __all__ = ["RegressionAccount", "mixture_densities", "pointwise", "regression_account"]

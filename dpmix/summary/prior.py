@@ -45,7 +45,7 @@ from dpmix.summary.random_measures import BLOCK, Measures, draw_measures
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.run.stored_parameters import Stored
+    from dpmix.run.chains_file import Stored
     from dpmix.summary.quantities import Wanted
 
 __all__ = [

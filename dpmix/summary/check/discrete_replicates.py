@@ -25,8 +25,8 @@ from dpmix.summary.check.replicators import StatisticReplicator, Unavailable
 from dpmix.summary.dated import bins_in_words, dated_of
 
 if TYPE_CHECKING:
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
 

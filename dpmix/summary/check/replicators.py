@@ -24,8 +24,8 @@ from dpmix.numerics.equal_cells import spread
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "LEVEL",

@@ -18,7 +18,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
-from dpmix.run.stored_parameters import figures
+from dpmix.numerics.in_words import figures
 from dpmix.store.h5 import work
 from dpmix.summary.density import posterior_density
 from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
