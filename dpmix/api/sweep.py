@@ -161,15 +161,9 @@ def sweep(
         Whether to say nothing but warnings and failures.
     allow_code : bool
         Whether the Python file of a custom model may run.
-    ledger : path, optional
-        File to enter releases of confidential data in, in place of ``privacy.ledger``.
-    dataset : str, optional
-        Name of the data there, in place of ``privacy.dataset``.
-    new_ledger : bool
-        Start that file, which must not be there; else it must be.
-    yes : bool
-        Go on in spite of warnings that ask for it, as `dpmix.privatize`; without it no release is made where
-        one of them asks.
+    ledger, dataset, new_ledger, yes
+        As in `dpmix.privatize`; without `yes` no release is made where a warning about one of them asks for
+        it.
 
     Returns
     -------

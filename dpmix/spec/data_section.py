@@ -203,9 +203,22 @@ class ColumnsSection(Section):
             if isinstance(pair[0], Day):
                 self._dates |= {name}
 
-    def check_text(self, *paths: Path | None) -> None:
-        """Refuse what is said of text where a table is none."""
-        check_text(self, paths)
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What `path` names: one file or several, or - for standard input."""
+        path: tuple[Path, ...] | Path | None = getattr(self, "path", None)
+        return path if isinstance(path, tuple) else () if path is None else (path,)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that `path` names: none of standard input or a table that Python holds."""
+        return tuple(path for path in self.paths if not is_stream(path))
+
+    def settle_path(self) -> None:
+        """Take a list of one file for that file, and refuse what is said of text where a table is none."""
+        if len(self.paths) == 1:
+            self.settle(path=self.paths[0])
+        check_text(self, self.paths)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -397,16 +410,6 @@ class DataSpec(ColumnsSection):
         return self._held
 
     @property
-    def paths(self) -> tuple[Path, ...]:
-        """What `path` names: one file or several, or - for standard input."""
-        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that are read, none of standard input or a table that Python holds."""
-        return tuple(path for path in self.paths if not is_stream(path))
-
-    @property
     def source(self) -> TableFiles:
         """The table to read."""
         part = self.paths if self._held is None else self._held
@@ -447,13 +450,11 @@ class DataSpec(ColumnsSection):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if isinstance(self.path, tuple) and len(self.path) == 1:
-            self.settle(path=self.path[0])
         self._held = (info.context or {}).get("held")
         if self._held is not None and (self.path is not None or self.simulate is not None):
             key = "simulate" if self.path is None else "path"
             raise refusal(key, "stands beside the data given in Python; leave it out")
-        self.check_text(*self.paths)
+        self.settle_path()
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
         if (self.alpha is None) == (self.simulate == "dirichlet"):
@@ -519,15 +520,8 @@ class ReleaseSpec(ColumnsSection):
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        if isinstance(self.path, tuple) and len(self.path) == 1:
-            self.settle(path=self.path[0])
-        self.check_text(*self.files)
+        self.settle_path()
         return self
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that `path` names."""
-        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
 
     @property
     def file(self) -> Path | None:

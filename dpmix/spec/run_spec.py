@@ -61,7 +61,8 @@ class RunSpec(Section):
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
-        self._check_categories()
+        if self.mechanism is not None and self.data is not None:
+            self.mechanism.check_columns(self.data)
         self._check_missing()
         mixture = isinstance(self.model, MixtureSection)
         if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
@@ -131,11 +132,6 @@ class RunSpec(Section):
                 "mechanism.n",
                 f"missing; a {mechanism.kind} release does not tell of how many confidential records it is",
             )
-
-    def _check_categories(self) -> None:
-        """Check that the mechanism goes with the columns of ``data``."""
-        if self.mechanism is not None and self.data is not None:
-            self.mechanism.check_columns(self.data)
 
     def _check_missing(self) -> None:
         """Check that what stands for missing values is public: within the bounds, or among the categories."""

@@ -301,7 +301,7 @@ def dialect_in(section: Section) -> Dialect:
     return Dialect(delimiter, decimal or ".", encoding or "utf-8")
 
 
-def check_text(section: Section, paths: Sequence[Path | None]) -> None:
+def check_text(section: Section, paths: Sequence[Path]) -> None:
     """Refuse what a section says of text where its table is none.
 
     Raises
@@ -312,9 +312,9 @@ def check_text(section: Section, paths: Sequence[Path | None]) -> None:
     for key in DIALECT_KEYS:
         if getattr(section, key) is None:
             continue
-        if not paths or any(path is None for path in paths):
+        if not paths:
             raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
         for path in paths:
-            if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
+            if not is_stream(path) and not path.name.lower().endswith(TEXT_SUFFIXES):
                 kinds = ", ".join(TEXT_SUFFIXES)
                 raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")
