@@ -61,15 +61,7 @@ class Caution:
 
 
 def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
-    """Return what is to be said before a mechanism is applied.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    n : int or None
-        Number of confidential records, which is public; None where it is not known yet.
-    """
+    """Return what is to be said before a mechanism is applied to n records; None where n is not known yet."""
     found = [*_of_guarantee(mechanism, n), *_of_cells(mechanism, n)]
     if "scale" in (getattr(mechanism, "requested", None) or {}):
         words = guaranteed(mechanism.guarantee)
@@ -121,17 +113,9 @@ def depends_on_n(mechanism: Mechanism) -> bool:
 
 
 def heed(found: Iterable[Caution], spec: RunSpec, yes: bool, *, quiet: bool = False) -> None:
-    """Say all of it on standard error; real data then need a yes where it asks for one.
+    """Say all of it on standard error; real data then need a `yes` where it asks for one.
 
-    Parameters
-    ----------
-    found : iterable of Caution
-    spec : RunSpec
-        Of the release. For simulated data nothing is at stake: they need no yes.
-    yes : bool
-        Whether to go on in spite of it.
-    quiet : bool
-        Whether to say nothing of simulated data.
+    For simulated data nothing is at stake: they need no yes, and where it is to be `quiet` nothing is said.
 
     Raises
     ------

@@ -153,14 +153,7 @@ def contrast(
 
 
 def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> JointGuarantee:
-    """Return what the releases behind two fits guarantee together (methods, section 1).
-
-    Parameters
-    ----------
-    first, second : ChainSet
-    public_groups : bool
-        Whether who is in which group is stated to be public and fixed.
-    """
+    """Return what the releases behind two fits guarantee together (methods, section 1)."""
     each = [_guarantee(chains) for chains in (first, second)]
     if same_release(first, second):
         return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")

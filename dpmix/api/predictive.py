@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shape", "drawn", "predictive_records"]
 
-# Records of a posterior predictive as a spec wants them: on grids, of so many digits, and possible
+# As a spec wants them: on grids, of so many digits, and possible
 
 
 Floats = NDArray[np.float64]
@@ -81,15 +81,9 @@ class Shape:
 def shape_of(spec: RunSpec | None, described: Sequence[Mapping[str, Any]], numeric: Sequence[bool]) -> Shape:
     """Return what a spec says of columns that chains describe.
 
-    Parameters
-    ----------
-    spec : RunSpec or None
-        Its ``data.types`` (or ``release.types``), dates among its bounds, ``synthesis.snap`` and
-        ``synthesis.ranges`` are used.
-    described : sequence of mapping
-        Name, and what is known of bounds, categories and type, of each column.
-    numeric : sequence of bool
-        Whether a column is of numbers.
+    Its ``data.types`` (or ``release.types``), dates among its bounds, ``synthesis.snap`` and
+    ``synthesis.ranges``. `described`: name, and what is known of bounds, categories and type, of each column;
+    `numeric`: whether it is of numbers.
 
     Raises
     ------
@@ -166,17 +160,10 @@ def _grids(
 
 
 def drawn(shape: Shape, draw: Callable[[int, int], Floats], records: int, *, again: bool) -> Floats:
-    """Draw records until as many are possible: of their law given that they are.
+    """Draw so many records that are possible: of their law given that they are.
 
-    Parameters
-    ----------
-    shape : Shape
-    draw : callable
-        Of a number of records and of the batch, each independent of the others.
-    records : int
-        How many are wanted.
-    again : bool
-        Whether there are more batches than one, which then holds all that there are.
+    `draw` takes a number of records and that of the batch, each independent of the others; not `again`, there
+    is one batch, which holds all that there are.
 
     Raises
     ------
@@ -203,7 +190,7 @@ def drawn(shape: Shape, draw: Callable[[int, int], Floats], records: int, *, aga
     )
 
 
-# From chains to records of the posterior predictive, with the guarantee that they inherit
+# The records, with the guarantee that they inherit
 
 
 PathLike = str | os.PathLike[str]

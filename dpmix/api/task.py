@@ -109,24 +109,14 @@ def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:
 def parametric_task(
     spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...], *, allow_code: bool = False
 ) -> Task:
-    """Turn spec and release into what the chains take, and into what their file says of them.
+    """Turn spec and release into what the chains of these ids take, and into what their file says of them.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model that is no mixture.
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
-    chains : tuple of int
-        Ids of the chains.
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
+    `about`: whether the spec's `release` section is about this release.
 
     Raises
     ------
     SpecError, DataError
-        When spec or release do not allow the model.
+        As `build`, and for a choice among the columns of the release.
     """
     check_columns(spec, release, about)
     return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
@@ -135,12 +125,7 @@ def parametric_task(
 def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
     """Return the model of a spec given a release that it goes with.
 
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
+    `allow_code`: whether the Python file that the spec of a custom model names may run.
 
     Raises
     ------
@@ -212,14 +197,7 @@ def check_columns(spec: RunSpec, release: Release, about: bool) -> None:
 
 
 def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
-    """Return the positions of the columns that the kernel is fitted to.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
+    """Return the positions of the columns that the kernel is fitted to; `about` as in `parametric_task`.
 
     Raises
     ------

@@ -353,6 +353,10 @@ def number_or_mapping(number: str, mapping: str) -> Discriminator:
     return Discriminator(choose)
 
 
+ONE_OR_SEVERAL: Final = Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one")
+"""Choose between one and a list of such."""
+
+
 def number_or_list(number: str, several: str) -> Discriminator:
     """Choose between a plain value and a list by whether it has a length, and is no text."""
 

@@ -14,7 +14,7 @@ from typing import IO, Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
 from dpmix.errors import DataError
-from dpmix.spec.fields import Section, Text, refusal, wrong
+from dpmix.spec.fields import ONE_OR_SEVERAL, Section, Text, refusal, wrong
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
 """Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
@@ -269,7 +269,7 @@ TablePaths = Annotated[
 FilePaths = Annotated[
     Annotated[TablePath, Tag("one")]
     | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+    ONE_OR_SEVERAL,
 ]
 """The path of a table, or those of several files that are one table."""
 
