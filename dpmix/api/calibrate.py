@@ -97,17 +97,10 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
 
 
 def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None) -> Mechanism:
-    """Return the calibrated mechanism of a spec.
+    """Return the calibrated mechanism of a checked spec.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    columns : int, optional
-        Number of columns of records; else that of `public_of`, or that which the mechanism is stated for.
-    n : int, optional
-        Number of confidential records; else that of the spec, or of the data where the guarantee depends on
-        it.
+    For so many columns of records, else those of `public_of`, or as many as the mechanism is stated for; and
+    n records, else those of the spec, or of the data where the guarantee depends on it.
 
     Raises
     ------

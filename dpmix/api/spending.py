@@ -95,13 +95,7 @@ def spending_of(
 ) -> Spending | None:
     """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    outputs : sequence of path
-        What the release writes, none of which may be the ledger.
-    entering : Entering, optional
+    `outputs` are the files that the release writes, none of which may be the ledger.
 
     Raises
     ------
@@ -232,13 +226,7 @@ class Spending:
     ) -> None:
         """Enter a release that is about to be drawn; it counts from here on, whatever becomes of it.
 
-        Parameters
-        ----------
-        mechanism : mapping
-        columns : sequence of str
-        guarantee : Guarantee
-        marks : Marks, optional
-            By which the table is known again.
+        By its marks the table is known again.
 
         Raises
         ------
@@ -292,12 +280,7 @@ class Spending:
         )
 
     def finish(self, output: Path | None) -> str:
-        """Enter that the release is written, and say what is spent and what remains.
-
-        Parameters
-        ----------
-        output : Path or None
-            The file that was written, if any.
+        """Enter that the release, and its output if any, is written; say what is spent and what remains.
 
         Raises
         ------

@@ -56,19 +56,9 @@ class _Telling(Watch):
 
 
 def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
-    """Do a run, or what is left of it, and write its result.
+    """Do a run, or what is left of it, write its result, and return it, the row of the table.
 
-    Parameters
-    ----------
-    told : mapping
-        What `dpmix.api.sweep_prepare.Prepared.order` returns.
-    say : callable
-        Told how far it is.
-
-    Returns
-    -------
-    dict
-        The row of the table: parameters, guarantee, diagnostics, scores, times.
+    `told` is what `dpmix.api.sweep_prepare.Prepared.order` returns; `say` is told how far the run is.
 
     Raises
     ------

@@ -231,24 +231,11 @@ def _columns(spec: RunSpec) -> tuple[Column, ...]:
 
 
 def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
-    """Return what `dpmix calibrate` prints of the section ``synthesis``.
+    """Return what `dpmix calibrate` prints of the section ``synthesis`` of a checked spec.
 
-    Without ``data`` nothing confidential is read. With them, figures at the observed database stand beside
-    the guarantee; they are the curator's alone, as is said on standard error.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    quiet : bool
-        Whether to keep remarks to oneself.
-
-    Returns
-    -------
-    dict
-        ``epsilon``, ``delta``, ``proved``, ``records`` and the other figures of the generator; with data the
-        object ``curator_only``: ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and
-        ``instance``.
+    Figures of the generator; with data also ``curator_only``, the figures at the observed database, which are
+    the curator's alone, as is said on standard error: ``delta_instance`` (or ``epsilon_instance`` where the
+    guarantee is pure) and ``instance``. Without ``data`` nothing confidential is read.
 
     Raises
     ------

@@ -238,12 +238,7 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 def add_examples(app: Any, above: str = "") -> None:
     """Put examples below the help of every command of an application that has none of its own.
 
-    Parameters
-    ----------
-    app : typer.Typer
-        With all its commands registered.
-    above : str
-        The name of the group that it is within, with a space after it.
+    `above` is the name of the group that it is within, with a space after it.
     """
     for command in app.registered_commands:
         name = command.name or command.callback.__name__.rstrip("_")

@@ -84,10 +84,7 @@ class Missing:
     def as_read(self, table: Mapping[str, Floats | Sequence[str]]) -> dict[str, Floats | Sequence[str]]:
         """Return a table as it was read, its missing values NaN or empty: the same whatever stands for them.
 
-        Parameters
-        ----------
-        table : mapping of str to float64 array (n,), or tuple of n str
-            By column, filled in.
+        Columns are by name, filled in: float64 arrays (n,), or tuples of n texts.
         """
         found = dict(table)
         for name, rows in self._holes.items():

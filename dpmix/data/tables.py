@@ -324,15 +324,8 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
 def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
     """Hand over the named cells of each record of a table, as text, one record after the other.
 
-    Parameters
-    ----------
-    path : Path
-        The table, whose header an error may show.
-    columns : sequence of str
-        Names of the columns.
-    take : callable
-        Takes the number of a record, its line (its number again where there are no lines), and its cells by
-        name.
+    `take` has the number of a record, its line (its number again where there are no lines), and its cells by
+    name. An error may show the header.
 
     Raises
     ------

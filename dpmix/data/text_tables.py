@@ -94,19 +94,9 @@ def no_column(
 ) -> DataError:
     """Return the error of a missing column.
 
-    Parameters
-    ----------
-    path : object
-        The table.
-    name : str
-        What was asked for.
-    known : sequence of str
-        The first line of the table, or its names of columns.
-    public : bool
-        Whether these may be shown. The first line of a confidential table may be a record: of it only what
-        differs by capitals and marks from what was asked for is shown.
-    sure : sequence of str
-        Those of `known` that are names for sure.
+    `known` is the first line of the table, or its names of columns; those that are names for `sure` among
+    them. `public`: whether these may be shown. The first line of a confidential table may be a record: of it
+    only what differs by capitals and marks from what was asked for is shown.
     """
     alike = [k for k in known if _bare(k) == _bare(name)]
     close = alike or difflib.get_close_matches(name, known if public else sure, n=1, cutoff=0.5)
@@ -160,14 +150,9 @@ def _with_comma(text: str) -> float | None:
 
 
 def parser_of(decimal_mark: str, *, dates: bool) -> Parse:
-    """Return what reads the cells of a column.
+    """Return what reads the cells of a column, with the decimal mark ``"."`` or ``","``.
 
-    Parameters
-    ----------
-    decimal_mark : str
-        ``"."`` or ``","``.
-    dates : bool
-        Whether the column holds dates: days since 1970-01-01.
+    In a column of `dates` they are days since 1970-01-01.
     """
     if dates:
         return day_of

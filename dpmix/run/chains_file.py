@@ -41,14 +41,7 @@ _FLAGS = ("private", "simulated")
 
 
 def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
-    """Check the attributes that summaries and further fits go by.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    attrs : mapping
-        Its root attributes, among them ``spec``, ``seed``, ``mechanism`` and ``dpmix_version``.
+    """Check the root attributes that summaries and further fits go by.
 
     Raises
     ------
@@ -422,19 +415,10 @@ def check_components(
     weights: Floats,
     parameters: Mapping[str, Floats],
 ) -> None:
-    """Refuse components that no sampler writes.
+    """Refuse components that no sampler writes, in states from number `start` on.
 
-    Parameters
-    ----------
-    path : path
-        File, for the message.
-    start : int
-        Number of the first state.
-    layout : Layout
-    n_clusters : int64 array (states,)
-        Components that each state should have.
-    weights : float64 array (states, components)
-    parameters : mapping of str to float64 array (states, components, ..)
+    `n_clusters` (states,) is how many each state should have; `weights` and `parameters` are over states and
+    components.
 
     Raises
     ------

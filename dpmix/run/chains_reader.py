@@ -171,19 +171,10 @@ class NamedChains(ChainSet):
     parameters: tuple[Stored, ...]
 
     def read(self, parameter: Stored, entries: slice = slice(None), *, group: int | None = None) -> Floats:
-        """Read the draws of a parameter, or some of its entries along its last dimension.
+        """Read the draws (C, D, ..) of a parameter, or some of its entries along its last dimension.
 
-        Parameters
-        ----------
-        parameter : Stored
-        entries : slice
-        group : int, optional
-            Place of a group, of a parameter that has more dimensions than that of groups: its draws alone.
-
-        Returns
-        -------
-        float64 array (C, D, ..)
-            Without the dimension of groups where one is given.
+        Of a parameter that has more dimensions than that of groups those of one `group`, without its
+        dimension.
 
         Raises
         ------
@@ -259,17 +250,10 @@ class Chains(ChainSet):
         return read_recorded(self._rows, self.draws, len(self.columns) if several else 1)
 
     def allocations(self, wanted: Ints) -> Iterator[Ints]:
-        """Read the allocations of some saved states, chain after chain.
+        """Yield the allocations of some saved states, chain after chain, in blocks (states, m).
 
-        Parameters
-        ----------
-        wanted : int64 array
-            Numbers of the states within each chain, increasing.
-
-        Yields
-        ------
-        int64 array (states, m)
-            Component of each record of `kept`; blocks of states, in order.
+        They are the component of each record of `kept`. `wanted` numbers the states within each chain,
+        increasing.
 
         Raises
         ------
@@ -317,12 +301,7 @@ class Chains(ChainSet):
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
-    """Read one chains file, or several of one spec and release, as one set of chains.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        Files that `dpmix fit` wrote.
+    """Read one chains file that `dpmix fit` wrote, or several of one spec and release, as one set of chains.
 
     Raises
     ------

@@ -86,18 +86,8 @@ def write_chains(
 ) -> None:
     """Write the chains file from the segments of a finished run; memory does not grow with the draws.
 
-    The file is put together in the workspace, and gets its name in one step.
-
-    Parameters
-    ----------
-    path : path
-        The chains file, in the directory of the workspace.
-    workspace : Workspace
-    finished : Finished
-    force : bool
-        Whether to overwrite.
-    check : callable
-        Called between pieces of work; may raise to break it off.
+    The file is put together in the workspace, in whose directory it is, and gets its name in one step.
+    `check` is called between pieces of work, and may raise to break it off.
 
     Raises
     ------

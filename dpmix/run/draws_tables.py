@@ -37,11 +37,7 @@ _COMPONENTS, _ALLOCATIONS = "components", "allocations"
 def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) -> dict[str, Pieces]:
     """Return the tables of a finished chains file by name, ``draws`` first; each is read as it is written.
 
-    Parameters
-    ----------
-    path : str or Path
-    file : MixtureFile or NamedFile, optional
-        What `read_file` gave of it.
+    `file` is what `read_file` gave of it, where it was read before.
 
     Raises
     ------

@@ -54,15 +54,8 @@ def combination_problem(
 ) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
-    Parameters
-    ----------
-    mechanism : str or None
-        Kind of the mechanism that the release was made with; None where it is not known yet.
-    spec : RunSpec
-    grouped : bool or None
-        Whether the release is of groups; None where that is not known yet.
-    tallied : bool or None
-        Whether it is a tally; None where that is not known yet.
+    `mechanism` is the kind that the release was made with; `grouped` says whether it is of groups, and
+    `tallied` whether it is a tally. Each is None where it is not known yet.
     """
     if tallied and not isinstance(spec.model, MixtureSection):
         other = "" if spec.model is None else f", not {spec.model.kind}"
@@ -486,7 +479,7 @@ def choose(
     grouped: bool = False,
     tallied: bool = False,
 ) -> ChosenSampler:
-    """Return what auto takes for a release.
+    """Return what auto takes for a release of n records.
 
     Parameters
     ----------
@@ -494,14 +487,10 @@ def choose(
         With a model.
     mechanism : str or None
         Kind of the mechanism of the release; None where only the spec is known, which says none.
-    n : int
-        Number of records.
     cells : int, optional
         Cells that counts would work on; None where that is not known.
-    grouped : bool
-        Whether the release is of groups whose sizes are private.
-    tallied : bool
-        Whether it is a tally.
+    grouped, tallied : bool
+        Whether the release is of groups whose sizes are private, and whether it is a tally.
     """
     model = spec.model
     own = default_sampler(model, spec.sampler, grouped=grouped)

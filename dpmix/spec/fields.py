@@ -71,14 +71,9 @@ class Section(BaseModel):
 def refusal(key: str, message: str, *, privacy: bool = False) -> PydanticCustomError:
     """Build the error of a key that is well formed on its own but makes no sense beside the others.
 
-    Parameters
-    ----------
-    key : str
-        The key at fault, relative to the section whose validator raises; empty for the section itself.
-    message : str
-        What is wrong and what would be right, without the key.
-    privacy : bool
-        Whether this is a guarantee that cannot be met, rather than a mistake in the spec.
+    The key is relative to the section whose validator raises, empty for the section itself; the message says
+    what is wrong and what would be right, without the key. `privacy`: whether this is a guarantee that cannot
+    be met, rather than a mistake in the spec.
     """
     return PydanticCustomError(PRIVACY_REFUSED if privacy else REFUSED, "{why}", {"key": key, "why": message})
 

@@ -97,14 +97,9 @@ def with_sampler(
     grouped: bool = False,
     tallied: bool = False,
 ) -> tuple[RunSpec, str | None]:
-    """Return a spec with the sampler that auto takes for a release, and why; as it is where it names one.
+    """Return a spec of a model with the sampler that auto takes for a release, and why.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model.
-    mechanism, n, cells, grouped, tallied
-        As `dpmix.spec.combinations.choose`.
+    The spec stays as it is where it names one. The others as in `dpmix.spec.combinations.choose`.
     """
     given = "kind" in spec.sampler.model_fields_set and spec.sampler.kind != AUTO
     if given:
@@ -199,14 +194,7 @@ def parse_override(override: str) -> tuple[list[str], Any]:
 def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...] = ()) -> Any:
     """Return a copy of the contents of a spec in which one key is replaced, or taken out by a value of None.
 
-    Parameters
-    ----------
-    contents : mapping or None
-        Of the spec, or of the section that the keys `above` lead to.
-    keys : sequence of str
-        From there to the key.
-    value : object
-    above : tuple of str
+    The keys lead there from the section that the keys `above` lead to, whose contents are given.
 
     Raises
     ------

@@ -224,17 +224,9 @@ def check_frame_output(path: str | Path, *, force: bool = False) -> None:
 
 
 def write_pieces(path: str | Path, table: Pieces, *, force: bool = False, private: bool = False) -> None:
-    """Write a table, which appears complete or not at all.
+    """Write a table as .csv or .parquet, which appears complete or not at all.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file whose name ends in .csv or .parquet.
-    table : Pieces
-    force : bool
-        Whether to overwrite.
-    private : bool
-        Whether only its owner may read the file.
+    Where it is `private` only its owner may read the file.
 
     Raises
     ------
@@ -308,17 +300,7 @@ _COLUMNS = 12  # that are shown
 
 
 def to_notebook(title: str, lines: Sequence[str], table: Frame | None = None, rows: int | None = None) -> str:
-    """Return a heading, sentences, and the first rows of a table.
-
-    Parameters
-    ----------
-    title : str
-    lines : sequence of str
-    table : Frame, optional
-        Of which the first rows are shown.
-    rows : int, optional
-        How many rows there are, where `table` has only some of them.
-    """
+    """Return a heading, sentences, and the first rows of a table, of `rows` where `table` has only some."""
     parts = [f"<p><strong>{escape(title)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in lines)]
     if table is not None and table.columns:
         parts.append(_table(table.first(FIRST)))

@@ -57,12 +57,6 @@ class Room:
     def check(self, raw: Any, whole: bool) -> None:
         """Refuse, before it is read, a dataset that what is stored of it cannot unpack to.
 
-        Parameters
-        ----------
-        raw : h5py.Dataset
-        whole : bool
-            Whether it is to be read as a whole.
-
         Raises
         ------
         DataError

@@ -106,14 +106,8 @@ def read_ledger(path: str | os.PathLike[str]) -> Book:
 def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[Book]:
     """Give the ledger while nobody else has it; at the end of the block what was added is on the disk.
 
-    When the block raises, the ledger is as before.
-
-    Parameters
-    ----------
-    path : path
-        The ledger.
-    new : bool, optional
-        Whether it is to be started, or there; either where left out.
+    When the block raises, the ledger is as before. `new`: whether it is to be started, or there; either where
+    left out.
 
     Raises
     ------

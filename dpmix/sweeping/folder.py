@@ -39,12 +39,7 @@ Identities = Mapping[str, Mapping[str, Any]]
 def elsewhere(folder: Folder, identities: Identities) -> dict[str, RunFolder]:
     """Return the folders under other names of runs that have no work under their own.
 
-    Parameters
-    ----------
-    folder : Folder
-        Of a sweep.
-    identities : mapping of str to mapping
-        What each of its runs is, by name, as `dpmix.sweeping.folder.identity_of` says.
+    `identities` is what each run of the sweep is, by name, as `identity_of` says.
     """
     wanted = {_said(what): name for name, what in identities.items() if not folder.run(name).has_work}
     found: dict[str, RunFolder] = {}
