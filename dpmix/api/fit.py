@@ -150,10 +150,6 @@ def fit(
     watch : Watch, optional
         Shown the progress, in place of a terminal.
 
-    Returns
-    -------
-    FitResult
-
     Raises
     ------
     SpecError, UsageError, DataError

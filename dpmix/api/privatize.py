@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, spending_of
+from dpmix.api.spending import Entering, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
@@ -167,11 +167,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     names = None if spec.data is None else spec.data.columns
     columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
     guarantee = of_part(spec, mechanism.guarantee)
-    found = [f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee)}"]
-    if spending is not None:
-        return [*found, spending.plan(guarantee)]
-    skipped = None if entering is None else entering.skipped(spec)
-    return found if skipped is None else [*found, skipped]
+    step = f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee)}"
+    return [step, *entry_steps(spec, spending, entering, guarantee)]
 
 
 def _records(spec: RunSpec) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dpmix.privacy.ledger import Account, Book
     from dpmix.spec import RunSpec
 
-__all__ = ["Entering", "Spending", "ledger_text", "set_budget", "show_ledger", "spending_of"]
+__all__ = ["Entering", "Spending", "entry_steps", "ledger_text", "set_budget", "show_ledger", "spending_of"]
 
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
@@ -139,6 +139,22 @@ def spending_of(
     found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
     found.foresee()
     return found
+
+
+def entry_steps(
+    spec: RunSpec, spending: Spending | None, entering: Entering | None, guarantee: Guarantee
+) -> list[str]:
+    """Say what a release would enter in the ledger of its spec, or that it is bypassed; nothing without one.
+
+    Raises
+    ------
+    DataError, PrivacyError, UsageError
+        As `Spending.foresee`.
+    """
+    if spending is not None:
+        return [spending.plan(guarantee)]
+    skipped = None if entering is None else entering.skipped(spec)
+    return [] if skipped is None else [skipped]
 
 
 class Spending:

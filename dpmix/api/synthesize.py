@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, spending_of
+from dpmix.api.spending import Entering, entry_steps, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
 from dpmix.release.columns import Column
@@ -180,11 +180,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     generator = planned(spec, counting=True)
     heed([*of_synthesis(generator), *of_ledger(spending)], spec, entering is not None and entering.yes)
     guarantee = of_part(spec, generator.guarantee)
-    found = [f"release {generator.said()}; {guaranteed(guarantee)}"]
-    if spending is not None:
-        return [*found, spending.plan(guarantee)]
-    skipped = None if entering is None else entering.skipped(spec)
-    return found if skipped is None else [*found, skipped]
+    step = f"release {generator.said()}; {guaranteed(guarantee)}"
+    return [step, *entry_steps(spec, spending, entering, guarantee)]
 
 
 def planned(spec: RunSpec, *, counting: bool = False) -> Generator:

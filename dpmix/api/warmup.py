@@ -119,10 +119,6 @@ def warmup(
     quiet : bool
         Say nothing on standard error of how long it takes.
 
-    Returns
-    -------
-    Warmed
-
     Raises
     ------
     SpecError, UsageError, DataError, PrivacyError

@@ -104,11 +104,6 @@ Category = Annotated[str | int | float, BeforeValidator(_category), PlainSeriali
 Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
 
 
-def by_column(one: str, several: str) -> Discriminator:
-    """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
-    return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
-
-
 def _unit(text: str) -> str:
     if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
         raise wrong(
@@ -120,6 +115,15 @@ def _unit(text: str) -> str:
 _LONGEST_UNIT = 40
 UnitName = Annotated[Text, AfterValidator(_unit)]
 
+_BY_NAME = Discriminator(lambda value: "named" if isinstance(value, Mapping) else "one")
+"""Choose between what all columns share, or the one column has, and a mapping from names."""
+Domains = Annotated[Annotated[Domain, Tag("one")] | Annotated[dict[Text, Pair], Tag("named")], _BY_NAME]
+Lists = Annotated[
+    Annotated[Categories, Tag("one")] | Annotated[dict[Text, Categories], Tag("named")], _BY_NAME
+]
+Units = Annotated[Annotated[UnitName, Tag("one")] | Annotated[dict[Text, UnitName], Tag("named")], _BY_NAME]
+Alphas = Annotated[Annotated[Alpha, Tag("one")] | Annotated[dict[Text, Alpha], Tag("named")], _BY_NAME]
+
 
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
@@ -130,24 +134,12 @@ class ColumnsSection(Section):
     column: Text | None = Field(
         None, description="Name of the one column to take, short for columns: [name]."
     )
-    domain: (
-        Annotated[
-            Annotated[Domain, Tag("pairs")] | Annotated[dict[Text, Pair], Tag("named")],
-            by_column("pairs", "named"),
-        ]
-        | None
-    ) = Field(
+    domain: Domains | None = Field(
         None,
         description="Public bounds [lo, hi], one pair per column, or by name of column; never read off the "
         "data.",
     )
-    categories: (
-        Annotated[
-            Annotated[Categories, Tag("list")] | Annotated[dict[Text, Categories], Tag("named")],
-            by_column("list", "named"),
-        ]
-        | None
-    ) = Field(
+    categories: Lists | None = Field(
         None,
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
@@ -157,13 +149,7 @@ class ColumnsSection(Section):
         description="What values columns have in synthetic records, by name: integer, category, or {digits: "
         "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
     )
-    unit: (
-        Annotated[
-            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
-            by_column("all", "named"),
-        ]
-        | None
-    ) = Field(
+    unit: Units | None = Field(
         None,
         description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
         "the release.",
@@ -382,13 +368,7 @@ class DataSpec(ColumnsSection):
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
         None, description="Seed of the simulated data; real data never take one."
     )
-    alpha: (
-        Annotated[
-            Annotated[Alpha, Tag("alpha")] | Annotated[dict[Text, Alpha], Tag("by_group")],
-            by_column("alpha", "by_group"),
-        ]
-        | None
-    ) = Field(
+    alpha: Alphas | None = Field(
         None,
         description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
         "simulated record is of any group with equal probability.",
