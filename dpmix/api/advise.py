@@ -157,7 +157,7 @@ def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, 
     return law_of(calibrated.describe()), float(calibrated.guarantee.delta or 0.0)
 
 
-# `dpmix.advise`: which mechanism, epsilon and n a wanted precision takes, before any data
+# The verb
 
 
 _MOST_ROWS = 2_000

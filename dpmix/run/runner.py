@@ -111,7 +111,7 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-# Running chains: seeds, threads, chunks of sweeps, checkpoints, interruption
+# Running
 
 
 CHECKPOINT_SECONDS = 30.0

@@ -275,7 +275,7 @@ def _width(names: list[str], columns: int, size: float) -> float:
     return sum(letters) * 0.58 * size + columns * (1.8 + 0.8 + 1.4) * size
 
 
-# What all HTML pages share: their frame and style, and figures as pictures within them
+# Pages, and their figures
 
 
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#E2E2E2", "#222222"
@@ -364,11 +364,8 @@ def picture(figure: Figure, kind: str) -> bytes:
 @contextmanager
 def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
     """Give a figure of `size` inches in the pages' style, and its axes."""
-    with rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        yield figure, figure.add_subplot()
-        fitted(figure)
+    with drawings(size, 1) as (figure, (axes,)):
+        yield figure, axes
 
 
 @contextmanager
