@@ -226,12 +226,7 @@ class MixtureAdvice:
         rest = np.maximum(1.0 - np.bincount(owner, weights, minlength=len(counts)), 0.0)
         states = Measures(counts, weights, atoms, rest)
         return draw_measures(
-            states,
-            draws["concentration"],
-            0.0,
-            self.family,
-            np.random.default_rng(_SEED),
-            draws.get("base"),
+            states, draws["concentration"], 0.0, self.family, np.random.default_rng(_SEED), draws.get("base")
         )
 
     def _prior_ranges(self) -> Floats:

@@ -147,24 +147,11 @@ def emit(text: str) -> None:
 
 
 _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
-    "init": (
-        "dpmix init",
-        "dpmix init laplace > spec.yaml",
-        "dpmix init custom -o folder",
-    ),
-    "validate": (
-        "dpmix validate spec.yaml",
-        "dpmix validate spec.yaml --set mechanism.epsilon=1",
-    ),
+    "init": ("dpmix init", "dpmix init laplace > spec.yaml", "dpmix init custom -o folder"),
+    "validate": ("dpmix validate spec.yaml", "dpmix validate spec.yaml --set mechanism.epsilon=1"),
     "schema": ("dpmix schema > dpmix.schema.json",),
-    "calibrate": (
-        "dpmix calibrate spec.yaml",
-        "dpmix calibrate spec.yaml --set mechanism.epsilon=0.5",
-    ),
-    "advise": (
-        "dpmix advise spec.yaml",
-        "dpmix advise spec.yaml --epsilon 0.5,1,2 --n 1e3,1e4",
-    ),
+    "calibrate": ("dpmix calibrate spec.yaml", "dpmix calibrate spec.yaml --set mechanism.epsilon=0.5"),
+    "advise": ("dpmix advise spec.yaml", "dpmix advise spec.yaml --epsilon 0.5,1,2 --n 1e3,1e4"),
     "privatize": (
         "dpmix privatize spec.yaml -o release.h5",
         "dpmix privatize spec.yaml -o release.h5 --dry-run",
@@ -195,15 +182,8 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "dpmix tally spec.yaml --sql > query.sql",
         "dpmix tally spec.yaml --counts result.csv -o tally.h5",
     ),
-    "card": (
-        "dpmix card release.h5 -o card.yaml",
-        "dpmix card release.h5 -o croissant.json",
-    ),
-    "show": (
-        "dpmix show release.h5",
-        "dpmix show chains.h5 --json",
-        "dpmix show ledger.json",
-    ),
+    "card": ("dpmix card release.h5 -o card.yaml", "dpmix card release.h5 -o croissant.json"),
+    "show": ("dpmix show release.h5", "dpmix show chains.h5 --json", "dpmix show ledger.json"),
     "export": (
         "dpmix export chains.h5 -o draws.csv",
         "dpmix export release.h5 -o release.parquet",
@@ -227,10 +207,7 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "dpmix sweep sweep.yaml -o folder --emit sbatch",
         "dpmix sweep sweep.yaml -o folder --gather",
     ),
-    "ledger show": (
-        "dpmix ledger show ledger.json",
-        "dpmix ledger show ledger.json --dataset people --json",
-    ),
+    "ledger show": ("dpmix ledger show ledger.json", "dpmix ledger show ledger.json --dataset people --json"),
     "ledger budget": ("dpmix ledger budget ledger.json --dataset people --epsilon 3",),
 }
 
