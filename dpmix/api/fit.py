@@ -11,7 +11,7 @@ import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,24 +172,19 @@ def fit(
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
-        task = job.task.seeded(entropy)
+        task = replace(job.task.run, entropy=entropy)
         check_room(folder, task)
         with show_fit(quiet) if watch is None else nullcontext(watch) as shown:
             seconds = run(task, workspace, jobs or available_cores(), stop, shown)
             with shown.phase(f"writing {output}"):
-                finished = Finished(
+                finished = Finished.of(
+                    job.task,
                     chains=task.chains,
                     draws=task.draws,
                     seconds=seconds,
-                    content=job.task.content,
-                    observed=job.task.observed,
-                    dims=job.task.dims,
-                    constants=job.task.constants,
                     attrs=attributes(job.spec, job.release, job.task, entropy, seconds),
-                    derive=job.task.derive,
                     prior=job.task.prior(entropy),
                     predict=_predict,
-                    edges=job.task.edges,
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
-from dpmix.run.chains_writer import Content, Named
+from dpmix.run.chains_writer import Named, Written
 from dpmix.run.runner import Run
 from dpmix.spec.kinds import MODELS
 from dpmix.spec.model_section import MultivariateNormalMixture
@@ -23,7 +23,6 @@ from dpmix.spec.model_section import MultivariateNormalMixture
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Observation
     from dpmix.release.sanitized import Release
-    from dpmix.run.kept_quantities import Derive
     from dpmix.spec import RunSpec
 
 __all__ = [
@@ -50,51 +49,29 @@ _PRIOR_NUMBERS = 1 << 22  # in memory
 _PRIOR_KEY = (0, 1)  # of the seed; those of chains have one number
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, kw_only=True)
+class Task(Written):
     """A fit that is ready to run.
 
     Parameters
     ----------
     run : Run
-        The model and its chains.
-    content : Content
-        What its draws are in a chains file.
-    observed : array
-        The release as the chains file holds it.
-    dims : tuple of str
-        Names of its dimensions.
+        The model and its chains, without the seed.
     columns : tuple of str
         Names of the columns that are fitted.
-    constants : mapping of str to number or array
-        What summaries need to know of model and release.
     attrs : mapping of str to str
         What the chains file says of the model.
     kept : str
         What is kept of each draw, in words; may be empty.
-    derive : callable, optional
-        Computes quantities of a record from the finished draws (`dpmix.run.kept_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
-    edges : array, optional
-        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     run: Run
-    content: Content
-    observed: NDArray[np.float64]
-    dims: tuple[str, ...]
     columns: tuple[str, ...]
-    constants: Constants
     attrs: Mapping[str, str]
     kept: str = ""
-    derive: Derive | None = None
     prior: Callable[[int], Mapping[str, NDArray[np.float64]]] = field(default=lambda entropy: {})
-    edges: NDArray[np.float64] | None = None
-
-    def seeded(self, entropy: int) -> Run:
-        """Return the run with the seed of all chains."""
-        return replace(self.run, entropy=entropy)
 
 
 def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:

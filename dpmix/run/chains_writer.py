@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,42 @@ if TYPE_CHECKING:
     from dpmix.models.model_protocols import Parameter
     from dpmix.run.workspace import Workspace
 
-__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "write_chains"]
+__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "Written", "write_chains"]
 
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 Tables = Mapping[str, h5.Dataset]
 
 
-@dataclass(frozen=True)
-class Finished:
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What is written of a fit to its chains file, whatever the chains.
+
+    Parameters
+    ----------
+    content : Content
+        What the draws are.
+    observed : array
+        The released values.
+    dims : tuple of str
+        Names of its dimensions: obs, column, released.
+    constants : mapping of str to number or array
+        What goes to `constant_data`, for summaries: numbers, vectors over the columns, and matrices.
+    derive : callable, optional
+        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
+    edges : array, optional
+        Of a tally, whose counts `observed` then holds: all edges of its cells.
+    """
+
+    content: Content
+    observed: NDArray[np.float64]
+    dims: tuple[str, ...]
+    constants: Mapping[str, float | NDArray[np.float64]]
+    derive: Derive | None = None
+    edges: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished(Written):
     """What a finished chains file holds beside the draws.
 
     Parameters
@@ -42,38 +70,25 @@ class Finished:
         Saved draws of each.
     seconds : sequence of float
         Wall seconds of sampling of each chain.
-    content : Content
-        What the draws are.
-    observed : array
-        The released values.
-    dims : tuple of str
-        Names of its dimensions: obs, column, released.
-    constants : mapping of str to number or array
-        What goes to `constant_data`: numbers, vectors over the columns, and matrices.
     attrs : mapping
         Root attributes.
-    derive : callable, optional
-        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
     prior : mapping of str to array (draws, ..)
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     predict : callable, optional
         Computes replicates of the release and log likelihoods of its records (`dpmix.run.kept_quantities`).
-    edges : array, optional
-        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     chains: Sequence[int]
     draws: int
     seconds: Sequence[float]
-    content: Content
-    observed: NDArray[np.float64]
-    dims: tuple[str, ...]
-    constants: Mapping[str, float | NDArray[np.float64]]
     attrs: Mapping[str, h5.Attribute]
-    derive: Derive | None = None
     prior: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     predict: Predict | None = None
-    edges: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, written: Written, **more: Any) -> Finished:
+        """Return what was known of a fit before, with what else its file holds."""
+        return cls(**{each.name: getattr(written, each.name) for each in fields(Written)}, **more)
 
 
 def write_chains(
