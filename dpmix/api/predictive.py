@@ -332,7 +332,7 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         "records": records,
         "requested": {},
         "scale": [],
-        "source": _without_granularity(source) | {"trust": trust},
+        "source": {k: v for k, v in source.stated().items() if k != "granularity"} | {"trust": trust},
         "post_processing": _in_words(source),
     } | shape.described()
     return Release(
@@ -356,10 +356,6 @@ def _typed(column: Column) -> dict[str, Any]:
     """Return what a spec adds to the account of a column of numbers."""
     stated = Column(column.name, (0.0, 1.0), None, column.date, column.digits).describe()
     return {key: stated[key] for key in ("date", "type") if key in stated}
-
-
-def _without_granularity(source: Law) -> dict[str, Any]:
-    return {key: value for key, value in source.stated().items() if key != "granularity"}
 
 
 def _in_words(source: Law) -> str:

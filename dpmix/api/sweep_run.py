@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -141,17 +142,16 @@ def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Ro
     row["seconds"] = summary.seconds
     rates = [rate for rate in summary.ess_per_second.values() if rate is not None]
     row["ess_per_second_min"] = min(rates) if rates else None
-    return {key: None if _is_nan(value) else value for key, value in row.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
 
 
 def _number(value: Any) -> float | None:
     """Return a number that JSON can hold, else None."""
     number = float("nan") if value is None else float(value)
     return number if abs(number) < float("inf") else None
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not abs(value) < float("inf")
 
 
 def main() -> None:

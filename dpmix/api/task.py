@@ -258,13 +258,10 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
     if not law.protects and kernel == "beta":
         return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
-    if law.normal_noise and _truncated(spec):
+    base = getattr(spec.model, "base", None)
+    if law.normal_noise and getattr(base, "kind", None) == "truncated_nig":
         return seen._replace(channel=NoNoise())  # the noise is in the kernel's variance
     return seen
-
-
-def _truncated(spec: RunSpec) -> bool:
-    return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
 
 
 def bounds_of(spec: RunSpec, release: Release, column: int = 0) -> tuple[float, float]:

@@ -272,9 +272,9 @@ def _write_parquet(path: Path, table: Pieces) -> None:
     try:
         for piece in table.pieces():
             columns = {
-                name: arrow.array(
-                    column if isinstance(column, np.ndarray) else list(column), **_type(arrow, column)
-                )
+                name: arrow.array(column)
+                if isinstance(column, np.ndarray)
+                else arrow.array(list(column), type=arrow.string())
                 for name, column in piece.columns.items()
             }
             made = arrow.table(columns)
@@ -285,10 +285,6 @@ def _write_parquet(path: Path, table: Pieces) -> None:
     finally:
         if writer is not None:
             writer.close()
-
-
-def _type(arrow: Any, column: NDArray[Any] | Sequence[str | None]) -> dict[str, Any]:
-    return {} if isinstance(column, np.ndarray) else {"type": arrow.string()}
 
 
 # Results in a notebook: a few lines and a small table, as HTML that no name or label can break out of

@@ -220,7 +220,8 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
         assert spec.release is not None  # as stated
         file = spec.release.file
         told = spec.synthesis is not None or isinstance(spec.model, CustomModel)
-        if spec.mechanism is None and not told and (file is None or _has_no_account(file)):
+        bare = file is None or (file.exists() and not beside(file).exists())  # without an account beside it
+        if spec.mechanism is None and not told and bare:
             raise SpecError("mechanism: missing; say which noise the values under release carry")
         return
     assert spec.data is not None  # as looked for
@@ -249,11 +250,6 @@ def check_ledger(spec: RunSpec) -> None:
             "privacy.ledger: missing; a sweep over confidential data spends once for every release, so name "
             "the ledger that they are entered in, there or by --ledger, and their budget"
         )
-
-
-def _has_no_account(path: Path) -> bool:
-    """Whether a file of sanitized values is there, without the one that says how they were made."""
-    return path.exists() and not beside(path).exists()
 
 
 def _titles(keys: Sequence[str]) -> dict[str, str]:
