@@ -163,7 +163,8 @@ class Prepared:
         for path, spec, mechanism in self._releases():
             spending = self._spending(spec)
             account = (account or spending.foresee()).allow(of_part(spec, mechanism.guarantee), spending.part)
-            lines.append(f"would release {mechanism.in_words(_columns(spec))} as {path}")
+            columns = (None if spec.data is None else spec.data.columns) or ("value",)
+            lines.append(f"would release {mechanism.in_words(columns)} as {path}")
         if self._needs_no_ledger:
             lines.append(_NOTHING)
         return lines if account is None else [*lines, f"would leave {account.in_words()}"]
@@ -335,8 +336,3 @@ def _check_mechanism(spec: RunSpec, met: set[str]) -> None:
     if said not in met and spec.mechanism.protects:
         met.add(said)
         mechanism_of(spec)
-
-
-def _columns(spec: RunSpec) -> tuple[str, ...]:
-    assert spec.data is not None
-    return spec.data.columns or ("value",)

@@ -210,8 +210,10 @@ def pieces(part: Path | InMemory, columns: Sequence[str] | None, public: bool) -
     """
     if isinstance(part, InMemory):
         yield _held(part, columns, public)
-    else:
-        yield from _stored(part, columns, public)
+        return
+    with _reading(part) as arrow:
+        for names, batch in _batches(arrow, part, columns, public):
+            yield {name: _arrow(arrow, part, name, batch.column(i)) for i, name in enumerate(names)}
 
 
 def _chosen(
@@ -251,12 +253,6 @@ def _reading(path: Path) -> Iterator[Any]:
         raise DataError(
             f"{path} is damaged, or no {path.suffix.lower().lstrip('.')} file that pyarrow reads"
         ) from None
-
-
-def _stored(path: Path, columns: Sequence[str] | None, public: bool) -> Iterator[Piece]:
-    with _reading(path) as arrow:
-        for names, batch in _batches(arrow, path, columns, public):
-            yield {name: _arrow(arrow, path, name, batch.column(i)) for i, name in enumerate(names)}
 
 
 def _batches(

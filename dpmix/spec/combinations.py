@@ -61,7 +61,8 @@ def combination_problem(
         other = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
-        spec = _with_kind(spec, _stands_for(spec, grouped=grouped, tallied=tallied))
+        kind = _stands_for(spec, grouped=grouped, tallied=tallied)
+        spec = spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = _baseline_problem(mechanism, of, spec, tallied) or _latent_problem(spec.sampler, tallied)
     if problem is not None:
@@ -85,11 +86,6 @@ def combination_problem(
         or _base_problem(mechanism, of, spec)
         or (None if tallied else _stated_problem(mechanism, of, spec))
     )
-
-
-def _with_kind(spec: Any, kind: str) -> Any:
-    """Return a spec as it would be with that sampler."""
-    return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
 
 
 def _latent_problem(sampler: Any, tallied: bool | None) -> Problem | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import re
 import time
@@ -125,7 +126,7 @@ def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[
             check_start(path, new)  # somebody may have started one meanwhile
         if final.exists() and not os.access(final, os.W_OK):
             raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
-        for leftover in final.parent.glob(f".{_escaped(final.name)}.*.partial"):
+        for leftover in final.parent.glob(f".{glob.escape(final.name)}.*.partial"):
             leftover.unlink(missing_ok=True)
         note = os.pread(handle, 200, 0)
         if not _NOTE.fullmatch(note):
@@ -233,9 +234,3 @@ def _locked(lock: Path, path: str | os.PathLike[str]) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _escaped(name: str) -> str:
-    import glob
-
-    return glob.escape(name)
