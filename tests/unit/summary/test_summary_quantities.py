@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -19,7 +20,7 @@ from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.in_words import figures
-from dpmix.store.h5 import work
+from dpmix.store.h5 import Group
 from dpmix.summary.density import posterior_density
 from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
@@ -349,8 +350,8 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
 
 def with_recorded(path: Path, mean: Floats, sd: Floats, quantile: Floats) -> Path:
     """Add what a fit keeps to a file of 2 chains."""
-    with work(path, resume=True) as root:
-        posterior = root.group("posterior")
+    with h5py.File(path, "r+") as file:
+        posterior = Group(file["posterior"])
         posterior.coordinate("quantile", np.array([0.25, 0.5, 0.75]))
         posterior.dataset("record_mean", mean, ("chain", "draw"))
         posterior.dataset("record_sd", sd, ("chain", "draw"))
