@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, entry_steps, spending_of
+from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
@@ -120,16 +120,24 @@ def privatize(
     heed([*said, *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
-        spending.reserve(mechanism.describe(), records.columns, guarantee, marks_of(checked, records))
+        spending.reserve(
+            mechanism.describe(),
+            records.columns,
+            guarantee,
+            marks_of(checked, records),
+            output=target,
+            force=force,
+        )
     bypassed = entering.said_of(checked)
-    with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
-        if records.rng is not None:
-            release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
-        else:
-            release, clamped = mechanism.privatize(records.values, records.columns, report)
-    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-    if target is not None:
-        write_release(target, release, force=force)
+    with counting(spending):
+        with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
+            if records.rng is not None:
+                release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
+            else:
+                release, clamped = mechanism.privatize(records.values, records.columns, report)
+        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
+        if target is not None:
+            write_release(target, release, force=force)
     entered = None if spending is None else spending.finish(target)  # before anything that may fail
     names = _named(checked, mechanism, records.columns)
     say(f"{mechanism.in_words(names)}; {guaranteed(guarantee)}", quiet)

@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.errors import DataError, PrivacyError, SpecError, UsageError, say
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.privacy.budget import Budget, in_words, not_proved, total
 from dpmix.privacy.ledger import guarantee_of
-from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
+from dpmix.store.atomic import check_output
+from dpmix.store.ledger_file import changing, check_start, check_writable, ledger_path, lock_of, read_ledger
 
 if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
@@ -27,7 +28,16 @@ if TYPE_CHECKING:
     from dpmix.privacy.ledger import Account, Book
     from dpmix.spec import RunSpec
 
-__all__ = ["Entering", "Spending", "entry_steps", "ledger_text", "set_budget", "show_ledger", "spending_of"]
+__all__ = [
+    "Entering",
+    "Spending",
+    "counting",
+    "entry_steps",
+    "ledger_text",
+    "set_budget",
+    "show_ledger",
+    "spending_of",
+]
 
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
@@ -157,6 +167,24 @@ def entry_steps(
     return [] if skipped is None else [skipped]
 
 
+@contextlib.contextmanager
+def counting(spending: Spending | None) -> Iterator[None]:
+    """Draw and write a release that was reserved: what fails from there on has cost it all the same.
+
+    Raises
+    ------
+    DpmixError
+        What the block raises, with a word of the ledger.
+    """
+    try:
+        yield
+    except DpmixError as error:
+        if spending is None:
+            raise
+        counts = f"the release is entered in {spending.path} all the same, and counts there"
+        raise type(error)(f"{error}; {counts}") from error
+
+
 class Spending:
     """The cost of one release, from before it is drawn until it is written.
 
@@ -230,6 +258,7 @@ class Spending:
         DataError, PrivacyError, UsageError
             As `foresee`.
         """
+        check_writable(self.path)
         start = "start the ledger" if self.entering.new else "enter this in the ledger"
         return f"{start} {self.path}: {self._words(self.foresee(guarantee))}"
 
@@ -239,6 +268,9 @@ class Spending:
         columns: Sequence[str],
         guarantee: Guarantee,
         marks: Marks | None = None,
+        *,
+        output: Path | None = None,
+        force: bool = False,
     ) -> None:
         """Enter a release that is about to be drawn; it counts from here on, whatever becomes of it.
 
@@ -248,9 +280,11 @@ class Spending:
         ------
         DataError, PrivacyError, UsageError
             As `foresee`, and when the ledger cannot be written, knows the data under another name, or other
-            data under this one. Nothing is entered then.
+            data under this one, or somebody has written the output since. Nothing is entered then.
         """
         with changing(self.path, self.entering.new) as book:
+            if output is not None:
+                check_output(output, force=force)
             self._number = self.enter(book, mechanism, columns, guarantee, marks)
 
     def draft(self) -> Book:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, entry_steps, spending_of
+from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
 from dpmix.release.columns import Column
@@ -138,13 +138,15 @@ def synthesize(
     guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
         names = [column.name for column in table.columns]
-        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, table))
+        marks = marks_of(checked, table)
+        spending.reserve(generator.describe(), names, guarantee, marks, output=target, force=force)
     bypassed = entering.said_of(checked)
-    with show_phase("drawing records", quiet):
-        release = generator.release(table)
-    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-    if target is not None:
-        write_synthetic(target, release, force=force)
+    with counting(spending):
+        with show_phase("drawing records", quiet):
+            release = generator.release(table)
+        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
+        if target is not None:
+            write_synthetic(target, release, force=force)
     entered = None if spending is None else spending.finish(target)  # before anything that may fail
     say(f"{generator.said()}; {guaranteed(guarantee)}", quiet)
     for column, count in zip(table.columns, table.clamped, strict=True):

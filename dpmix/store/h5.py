@@ -93,14 +93,16 @@ class Room:
 class Sink(io.RawIOBase):
     """A new file at `path`, an older one replaced; `error` is the first that writing met, or None.
 
+    Errors name `named`, which it is to become, where that is another.
+
     Raises
     ------
     OSError
         When it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, named: Path | None = None) -> None:
+        self.path, self.named = path, named or path
         self.error: OSError | None = None
         self._file = path.open("w+b", buffering=0)
         self._at = 0
@@ -515,13 +517,15 @@ def create(path: str | Path, *, force: bool = False) -> Iterator[Group]:
     DataError
         When the file cannot be written.
     """
-    with replacing(path, force=force) as temporary, work(temporary) as root:
+    with replacing(path, force=force) as temporary, work(temporary, Path(path)) as root:
         yield root
 
 
 @contextlib.contextmanager
-def work(path: str | Path) -> Iterator[Group]:
+def work(path: str | Path, named: Path | None = None) -> Iterator[Group]:
     """Write a new file in place; an older one of that name is replaced.
+
+    Errors name `named`, which it is to become, where that is another.
 
     The file stays whatever happens in the block; what was written before the last `Group.flush` survives
     the end of the process.
@@ -532,9 +536,9 @@ def work(path: str | Path) -> Iterator[Group]:
         When the file cannot be written.
     """
     try:
-        sink = Sink(Path(path))
+        sink = Sink(Path(path), named)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {reason(error)}") from error
+        raise DataError(f"cannot write {named or path}: {reason(error)}") from error
     _sinks[repr(sink)] = sink
     try:
         with sink, h5py.File(sink, "w", libver=_FORMAT, track_order=True, rdcc_nbytes=_CACHE) as file:
@@ -542,7 +546,7 @@ def work(path: str | Path) -> Iterator[Group]:
     finally:
         del _sinks[repr(sink)]
         if sink.error is not None:
-            raise DataError(f"cannot write {path}: {reason(sink.error)}") from sink.error
+            raise DataError(f"cannot write {sink.named}: {reason(sink.error)}") from sink.error
 
 
 @contextlib.contextmanager
@@ -576,7 +580,11 @@ def _guard(raw: h5py.HLObject) -> Iterator[None]:
         if sink is not None and sink.error is not None:
             raise sink.error
     except (OSError, RuntimeError, KeyError, *damage) as error:
-        what = f"{name} is damaged or truncated" if reads else f"cannot write {name}"
+        what = (
+            f"{name} is damaged or truncated"
+            if reads
+            else f"cannot write {name if sink is None else sink.named}"
+        )
         raise DataError(f"{what}: {reason(error)}") from error
 
 

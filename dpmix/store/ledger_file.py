@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import glob
 import os
 import re
 import time
@@ -103,6 +102,18 @@ def read_ledger(path: str | os.PathLike[str]) -> Book:
     return _read(final, path, seal)
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a ledger that is there and may not be written.
+
+    Raises
+    ------
+    DataError
+    """
+    final = ledger_path(path)
+    if final.exists() and not os.access(final, os.W_OK):
+        raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
+
+
 @contextlib.contextmanager
 def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[Book]:
     """Give the ledger while nobody else has it; at the end of the block what was added is on the disk.
@@ -124,9 +135,9 @@ def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[
         final = ledger_path(path)
         if new is not None:
             check_start(path, new)  # somebody may have started one meanwhile
-        if final.exists() and not os.access(final, os.W_OK):
-            raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
-        for leftover in final.parent.glob(f".{glob.escape(final.name)}.*.partial"):
+        check_writable(path)
+        ours = re.compile(rf"\.{re.escape(final.name)}\.[0-9a-f]{{12}}\.partial")  # not of NAME.2
+        for leftover in filter(lambda found: ours.fullmatch(found.name), final.parent.glob(".*.partial")):
             leftover.unlink(missing_ok=True)
         note = os.pread(handle, 200, 0)
         if not _NOTE.fullmatch(note):
