@@ -54,7 +54,9 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="Page (.html) or picture (.svg, .png) to write."),
+        typer.Option(
+            "--report", metavar="FILE", help="Page (.html) or picture (.svg, .png) to write.", readable=False
+        ),
     ] = None,
     jobs: Threads = None,
     set_: Set = None,

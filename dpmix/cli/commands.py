@@ -120,7 +120,9 @@ def fit(
     output: Annotated[Path, output_option("Chains file to write (HDF5).")],
     release: Annotated[
         Path | None,
-        typer.Option("--release", metavar="FILE", help="Release file; else the spec's release section."),
+        typer.Option(
+            "--release", metavar="FILE", help="Release file; else the spec's release section.", readable=False
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     chain_id: Annotated[
@@ -188,7 +190,8 @@ def summarize(
     output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.")
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.", readable=False),
     ] = None,
     require_convergence: Annotated[
         bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
@@ -298,6 +301,7 @@ def synthesize(
             "--chains",
             metavar="FILE",
             help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
+            readable=False,
         ),
     ] = None,
     records: Annotated[
@@ -315,7 +319,8 @@ def synthesize(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --compare: print one JSON object.")] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.", readable=False),
     ] = None,
     ledger: Ledger = None,
     dataset: Dataset = None,
@@ -409,7 +414,9 @@ def warmup(
     spec: Spec,
     release: Annotated[
         Path | None,
-        typer.Option("--release", metavar="FILE", help="Release file; else one of made-up records."),
+        typer.Option(
+            "--release", metavar="FILE", help="Release file; else one of made-up records.", readable=False
+        ),
     ] = None,
     allow_code: AllowCode = False,
     set_: Set = None,
@@ -521,7 +528,11 @@ def init(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Folder to write to, where a spec goes with other files."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write to, where a spec goes with other files.",
+            readable=False,
         ),
     ] = None,
     force: Force = False,

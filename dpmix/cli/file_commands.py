@@ -41,6 +41,7 @@ def show(
             metavar="FILE",
             help="Release, tally, chains, summary, ledger, synthetic records, spec or card.",
             show_default=False,
+            readable=False,
         ),
     ],
     as_json: Json = False,
@@ -62,6 +63,7 @@ def export(
             metavar="FILE",
             help="Release, tally, chains, summary, ledger or synthetic records.",
             show_default=False,
+            readable=False,
         ),
     ],
     output: Annotated[
@@ -99,13 +101,21 @@ def card(
     release: Annotated[
         Path,
         typer.Argument(
-            metavar="RELEASE", help="Release file, or synthetic records (csv).", show_default=False
+            metavar="RELEASE",
+            help="Release file, or synthetic records (csv).",
+            show_default=False,
+            readable=False,
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Card (.yaml), or Croissant (.json).", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Card (.yaml), or Croissant (.json).",
+            show_default=False,
+            readable=False,
         ),
     ],
     force: Force = False,
@@ -145,6 +155,7 @@ def predict(
             help="Records to predict (csv, tsv, also .gz; parquet, feather, arrow), columns by name; "
             "- for CSV on standard input.",
             show_default=False,
+            readable=False,
         ),
     ],
     output: Annotated[
@@ -262,6 +273,7 @@ def tally(
             help="A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV "
             "or Parquet files.",
             show_default=False,
+            readable=False,
         ),
     ] = None,
     output: Annotated[Path | None, output_option("Tally to write (HDF5: .h5, .hdf5 or .nc).")] = None,
@@ -293,7 +305,10 @@ def tally(
     counts: Annotated[
         Path | None,
         typer.Option(
-            "--counts", metavar="FILE", help="Result of that query: csv with the header cell,count."
+            "--counts",
+            metavar="FILE",
+            help="Result of that query: csv with the header cell,count.",
+            readable=False,
         ),
     ] = None,
     set_: Set = None,
@@ -377,7 +392,9 @@ def _print_query(
 
 app = typer.Typer(help="Curator: what has been released of each data set, and what may be.")
 
-File = Annotated[Path, typer.Argument(metavar="LEDGER", help="Ledger file (JSON).", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(metavar="LEDGER", help="Ledger file (JSON).", show_default=False, readable=False)
+]
 
 
 @app.command("show")

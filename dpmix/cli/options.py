@@ -21,7 +21,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False)]
+Spec = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False, readable=False)
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -33,7 +35,8 @@ Set = Annotated[
     ),
 ]
 Chains = Annotated[
-    list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
+    list[Path],
+    typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False, readable=False),
 ]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
@@ -49,7 +52,10 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Ledger = Annotated[
     Path | None,
     typer.Option(
-        "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
+        "--ledger",
+        metavar="FILE",
+        help="Enter the release in this file, and keep to the budget it has.",
+        readable=False,
     ),
 ]
 Dataset = Annotated[

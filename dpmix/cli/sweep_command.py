@@ -15,7 +15,8 @@ from dpmix.errors import UsageError, say
 
 def sweep(
     spec: Annotated[
-        Path, typer.Argument(metavar="SWEEP", help="Spec of the sweep (YAML).", show_default=False)
+        Path,
+        typer.Argument(metavar="SWEEP", help="Spec of the sweep (YAML).", show_default=False, readable=False),
     ],
     output: Annotated[
         Path,
@@ -25,6 +26,7 @@ def sweep(
             metavar="FOLDER",
             help="Folder of the sweep; what is finished there is not run again.",
             show_default=False,
+            readable=False,
         ),
     ],
     jobs: Annotated[

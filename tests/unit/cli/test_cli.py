@@ -576,3 +576,15 @@ def test_a_dry_run_of_init_writes_no_file(tmp_path: Path, capsys: Any) -> None:
     assert outcome(capsys, "init", "laplace", "--dry-run")[1] == "would write to standard output\n"
     assert "KIND" in refused(capsys, 2, "init", "--dry-run")
     refused(capsys, 2, "init", "nothing", "--dry-run")
+
+
+def test_files_that_may_not_be_read_are_for_the_commands_to_refuse() -> None:
+    """Bad files exit with 3: the parser of arguments would say bad usage, 2."""
+
+    def paths(command: Any) -> list[Any]:
+        below = [found for sub in getattr(command, "commands", {}).values() for found in paths(sub)]
+        return [param for param in command.params if hasattr(param.type, "readable")] + below
+
+    found = paths(typer.main.get_command(commands.app))
+    assert len(found) > 20
+    assert [param.name for param in found if param.type.readable and param.name != "output"] == []
