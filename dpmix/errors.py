@@ -1,7 +1,8 @@
-"""The errors that dpmix raises on purpose, each with the exit code of the command line."""
+"""The errors that dpmix raises on purpose, each with the exit code of the command line; and remarks."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,3 +71,9 @@ class Interrupted(DpmixError):  # noqa: N818 - an interruption is no error of an
     """A run stopped by a signal after its state was saved."""
 
     exit_code = 130
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """Tell the user on standard error something that is no data, unless `quiet`."""
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

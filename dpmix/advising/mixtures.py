@@ -6,12 +6,11 @@ release is drawn; the prior is the one that fits have, by the moves that they ar
 deviations are means over draws of the observation's noise, for wider and narrower posteriors come by
 chance. Compared with fits in `docs/advise.md`.
 
-Fisher information that a release has about the masses of fine cells of y, at a population.
-
-With p the masses of B cells (sum 1), a release of n records with outputs j of probability g = T p has n T'
-diag(1/g) T, which each law knows of its own (`Law.information`): additive noise has its outputs in fine cells
-of z; those of a wavelet are drawn, for g is a density over many numbers. A histogram of all records is about
-normal given p, with mean E p (E adds cells to bins) and covariance V = sampling plus noise: E'V^-1 E.
+The information is Fisher's, about the masses of fine cells of y, at a population. With p the masses of B
+cells (sum 1), a release of n records with outputs j of probability g = T p has n T' diag(1/g) T, which each
+law knows of its own (`Law.information`): additive noise has its outputs in fine cells of z; those of a
+wavelet are drawn, for g is a density over many numbers. A histogram of all records is about normal given p,
+with mean E p (E adds cells to bins) and covariance V = sampling plus noise: E'V^-1 E.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.advising.population import QUANTITIES, Population, cells_of
-from dpmix.errors import SpecError
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.normal_family import LearnedNormal
 from dpmix.mechanisms.laws.every import Law, expect
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "MixtureAdvice", "information", "knows"]
 
-# Fisher information that a release has about the masses of fine cells of y, at a population
+# The information
 
 
 Floats = NDArray[np.float64]
@@ -59,32 +57,14 @@ def knows(law: Law | type[Law]) -> bool:
 
 
 def information(law: Law, edges: Floats, shares: Floats, n: int, outer: tuple[float, float]) -> Floats:
-    """Return the information (B, B) of a release of n records.
+    """Return the information (B, B) of a release of n records, by a law of which it is known (`knows`).
 
-    Parameters
-    ----------
-    law : Law
-    edges : float64 array (B - 1,)
-        Finite edges of the cells of y.
-    shares : float64 array (B,)
-        Of the population.
-    n : int
-        Number of records.
-    outer : (lo, hi)
-        Where the end cells end: their places, for infinite ones the outermost edge.
-
-    Raises
-    ------
-    SpecError
-        For a law of which it is not known.
+    `edges` (B - 1,) are the finite ones of the cells of y, and `shares` (B,) those of the population; the end
+    cells end at `outer`, their places, for infinite ones the outermost edge.
     """
     ends = np.concatenate([[min(outer[0], edges[0])], edges, [max(outer[1], edges[-1])]])
     if law.released == "histogram":
         return _of_histogram(expect(law, HistogramLaw), ends, shares, n)
-    if not law.provides("information"):
-        raise SpecError(
-            f"mechanism.kind: what {law.kind} tells of a density is not known to advise; choose another"
-        )
     places, weights = _places(ends)
     return law.information(places, weights, shares, n)
 
@@ -111,7 +91,7 @@ def _of_histogram(law: HistogramLaw, ends: Floats, shares: Floats, n: int) -> Fl
     return np.asarray(gain**2 * (adds.T @ inverse @ adds))
 
 
-# What a mixture's posterior will be like given a release: its exact prior, and the release's information
+# The posterior
 
 
 _LEVELS = (0.5, 0.25, 0.75)
@@ -246,12 +226,7 @@ class MixtureAdvice:
         rest = np.maximum(1.0 - np.bincount(owner, weights, minlength=len(counts)), 0.0)
         states = Measures(counts, weights, atoms, rest)
         return draw_measures(
-            states,
-            draws["concentration"],
-            0.0,
-            self.family,
-            np.random.default_rng(_SEED),
-            draws.get("base"),
+            states, draws["concentration"], 0.0, self.family, np.random.default_rng(_SEED), draws.get("base")
         )
 
     def _prior_ranges(self) -> Floats:

@@ -117,13 +117,7 @@ def needs_in_words(kind: str) -> str:
 
 
 def check_kind(kind: str, own: str | None) -> None:
-    """Check that a mechanism releases the density of a column, with no more to state than the spec does.
-
-    Parameters
-    ----------
-    kind : str
-    own : str or None
-        The spec's own.
+    """Check that a mechanism releases the density of a column, with no more to state than the spec's own.
 
     Raises
     ------
@@ -154,7 +148,7 @@ def quantities_of(spec: RunSpec) -> list[str]:
 
 
 def by_group(name: str, group: str) -> str:
-    """Return the name of a quantity in a group."""
+    """Return the name of a quantity in a group, or of a column."""
     return f"{name[:-1].replace('[', f'[{group},')}]" if name.endswith("]") else f"{name}[{group}]"
 
 
@@ -270,13 +264,8 @@ def prior_predictive(family: Any, pair: tuple[float, float]) -> Population:
 def cells_of(population: Population, scale: float, *, bounded: bool) -> Floats:
     """Return finite edges of fine cells of y: equal ones of the domain, and such of equal shares.
 
-    Parameters
-    ----------
-    population : Population
-    scale : float
-        Of the noise, in the units of the data; infinite where it has none of that kind.
-    bounded : bool
-        Whether the kernel is on the bounds alone; else there are cells beyond them too.
+    `scale` is that of the noise, in the units of the data; infinite where it has none of that kind. Unless
+    the kernel is `bounded`, on the bounds alone, there are cells beyond them too.
     """
     lo, hi = population.pair
     width = hi - lo

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.advising.advice import DOUBTFUL, Advice, Row, judged, needed_of
 from dpmix.advising.mixtures import Found, MixtureAdvice, knows
@@ -33,7 +34,6 @@ from dpmix.advising.population import (
     target_of,
 )
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
-from dpmix.api.advise_synthesis import advise_synthesis
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
@@ -42,20 +42,24 @@ from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.release.column_units import unit_of
 from dpmix.run.progress import show_work
-from dpmix.spec import NormalMixture, RunSpec, load_spec
+from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import MECHANISMS
-from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.model_section import MixtureSection, NormalMixture
 from dpmix.store.atomic import check_output
 from dpmix.summary.fitted_columns import DEFAULT_POINTS, family_on_line
+from dpmix.synthesis.generator_choice import generator_of, section_of
+from dpmix.synthesis.records import Column, Records, columns_of
 
 __all__ = ["EPSILONS", "RECORDS", "advise", "laws_of"]
+
+Floats = NDArray[np.float64]
+Pair = tuple[float, float]
 
 # The laws of releases that advice is about, calibrated as releases are, from public quantities alone
 
 
 _DELTA = 1e-6
-Pair = tuple[float, float]
 
 
 def laws_of(
@@ -151,7 +155,7 @@ def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, 
     return law_of(calibrated.describe()), float(calibrated.guarantee.delta or 0.0)
 
 
-# `dpmix.advise`: which mechanism, epsilon and n a wanted precision takes, before any data
+# The verb
 
 
 _MOST_ROWS = 2_000
@@ -223,7 +227,7 @@ def advise(
         _own_alone(checked, kinds)
         rows, population = advise_statistic(checked, more_epsilons, more_records)
     elif checked.mechanism is None and checked.synthesis is not None:
-        rows, population = advise_synthesis(checked, more_epsilons, more_records, kinds)
+        rows, population = _advise_synthesis(checked, more_epsilons, more_records, kinds)
     else:
         _check_bounded(checked)
         check_target(target, quantities_of(checked))
@@ -431,3 +435,106 @@ def _grid(spec: RunSpec, family: Any, pair: Pair) -> Any:
     margin = 0.0 if bool(getattr(spec.model, "bounded", False)) else 0.1 * (hi - lo)
     low, high, points = asked[0] if asked else (lo - margin, hi + margin, DEFAULT_POINTS)
     return family.inside(np.linspace(float(low), float(high), int(points)))
+
+
+# Synthetic records: how far off the population they will be, by generators at work on it
+
+
+_RUNS = 40
+_NUMBERS = 20_000_000  # that one row may draw
+_SEED = 23
+_QUANTILES = {"median": 0.5, "quantile[0.25]": 0.25, "quantile[0.75]": 0.75}
+
+
+def _advise_synthesis(
+    spec: RunSpec, epsilons: list[float], records: list[int], kinds: list[str] | None
+) -> tuple[list[Row], str]:
+    """Return rows of the spec's own synthesis, and the population in words.
+
+    What stands for a posterior's standard deviation is the root mean square error of a quantity among the
+    synthetic records about the population's, over releases of samples that are drawn from it. Numbers are
+    uniform on their bounds, or ``advise.population`` for one column, categories all as likely, and columns
+    independent.
+
+    Raises
+    ------
+    SpecError
+        For free labels, of which nothing is public.
+    UsageError
+        For other kinds than the spec's, and so many records that it would take long.
+    """
+    section = section_of(spec)
+    others = [kind for kind in kinds or () if kind != section.kind]
+    if others:
+        raise UsageError(
+            f"--mechanism: advice about synthesis is about the spec's own kind, {section.kind}; name another "
+            "in synthesis.kind"
+        )
+    columns = columns_of(spec.data)
+    for column in columns:
+        if column.free:
+            raise SpecError(
+                f"data.categories: missing for {column.name}; nothing is public of its labels that advice "
+                "could be about"
+            )
+    public = None if spec.advise is None else spec.advise.population
+    if public is not None and (len(columns) > 1 or columns[0].bounds is None):
+        raise SpecError("advise.population: is for one column of numbers; leave it out")
+    bounds = columns[0].bounds
+    population = None if public is None or bounds is None else population_of(public, bounds)
+    if max(records) * len(columns) * _RUNS > _NUMBERS * _RUNS // 4:
+        most = _NUMBERS // (4 * len(columns))
+        raise UsageError(f"--n: advice about synthesis draws samples; give at most {most:,} records")
+    rows = []
+    for epsilon in epsilons:
+        for n in records:
+            asked = section.model_copy(update={"epsilon": epsilon, "n": n})
+            generator = generator_of(asked, columns, n)
+            sd = _errors(generator, columns, population, n)
+            spent = generator.guarantee
+            rows.append(Row(section.kind, spent.trust, epsilon, float(spent.delta or 0.0), n, sd, None, {}))
+    words = "columns that are independent, numbers uniform and categories as likely as each other"
+    return rows, population.name if population is not None else words
+
+
+def _errors(
+    generator: Any, columns: tuple[Column, ...], population: Population | None, n: int
+) -> dict[str, float]:
+    """Return root mean square errors by quantity."""
+    squares: dict[str, list[float]] = {}
+    draw = [_drawer(column, population) for column in columns]
+    for run in range(max(4, min(_RUNS, _NUMBERS // (n * len(columns))))):
+        rng = np.random.default_rng([_SEED, run])
+        values = np.column_stack([each(rng, n) for each in draw])
+        labels = tuple(column.categories for column in columns)
+        records = Records(columns, values, labels, (0,) * len(columns), rng)
+        made, _ = generator.draw(records, rng)
+        for place, column in enumerate(columns):
+            for name, error in _off(made[:, place], column, population).items():
+                named = name if len(columns) == 1 else by_group(name, column.name)
+                squares.setdefault(named, []).append(error)
+    return {name: math.sqrt(float(np.mean(errors))) for name, errors in squares.items()}
+
+
+def _drawer(column: Column, population: Population | None) -> Callable[[np.random.Generator, int], Floats]:
+    if column.bounds is None:
+        count = len(column.categories or ())
+        return lambda rng, n: rng.integers(count, size=n).astype(np.float64)
+    low, high = column.bounds
+    if population is None:
+        return lambda rng, n: rng.uniform(low, high, n)
+    return lambda rng, n: population.quantiles(rng.random(n))
+
+
+def _off(values: Floats, column: Column, population: Population | None) -> dict[str, float]:
+    """Return squared errors of what synthetic records tell of a column."""
+    if column.bounds is None:
+        count = len(column.categories or ())
+        shares = np.bincount(values.astype(np.int64), minlength=count)[:count] / len(values)
+        return {"share": float(np.mean((shares - 1.0 / count) ** 2))}
+    low, high = column.bounds
+    levels = np.array(list(_QUANTILES.values()))
+    truth = low + levels * (high - low) if population is None else population.quantiles(levels)
+    mean = 0.5 * (low + high) if population is None else population.moments()[0]
+    found = (np.quantile(values, levels) - truth) ** 2
+    return {"mean": float((values.mean() - mean) ** 2), **dict(zip(_QUANTILES, found.tolist(), strict=True))}

@@ -131,25 +131,12 @@ def read_pieces(
     most: int | None = None,
     keys: str = "--",
 ) -> int:
-    """Read the columns that predictions need, and hand them over in pieces.
+    """Read the columns that predictions need, hand them over in pieces, and return the number of records.
 
-    Parameters
-    ----------
-    source : Path or standard input
-    inputs : sequence of Input
-        The columns; others are passed over, and their order does not matter.
-    take : callable
-        Takes a piece, float64 array (records, inputs) of numbers and codes of categories, and the number of
-        its first record, counted from 1.
-    most : int, optional
-        Records that are accepted at most.
-    keys : str
-        What stands before delimiter, decimal and encoding where these are given.
-
-    Returns
-    -------
-    int
-        Number of records.
+    Other columns of the table are passed over, and the order does not matter. `take` has a piece, float64
+    array (records, inputs) of numbers and codes of categories, and the number of its first record, counted
+    from 1; at `most` so many records are accepted. `keys` stands before delimiter, decimal and encoding in
+    messages.
 
     Raises
     ------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.cautions import of_mechanism, of_predictors
 from dpmix.data.loading import check_countable, listed_of, number_of_records
-from dpmix.errors import SpecError
+from dpmix.errors import SpecError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.spec import RunSpec, load_spec
@@ -93,22 +92,15 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
     for each in [] if quiet else [*of_mechanism(mechanism, n), *of_predictors(checked)]:
-        print(f"dpmix: {each.text}", file=sys.stderr)
+        say(each.text)
     return found
 
 
 def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None) -> Mechanism:
-    """Return the calibrated mechanism of a spec.
+    """Return the calibrated mechanism of a checked spec.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    columns : int, optional
-        Number of columns of records; else that of `public_of`, or that which the mechanism is stated for.
-    n : int, optional
-        Number of confidential records; else that of the spec, or of the data where the guarantee depends on
-        it.
+    For so many columns of records, else those of `public_of`, or as many as the mechanism is stated for; and
+    n records, else those of the spec, or of the data where the guarantee depends on it.
 
     Raises
     ------
@@ -124,7 +116,7 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     names, categories = public_of(spec)
     if columns is None:
         columns = len(names) or columns_of(section)
-    if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:
+    if spec.simulated and "order" in type(section).model_fields:
         section = section.model_copy(update={"order": "public"})  # simulated records are independent
     known = names if len(names) == columns else ()
     return from_spec(section, columns, n, known, categories, groups_of(spec.groups))

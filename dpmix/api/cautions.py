@@ -6,12 +6,11 @@ touched and the first random bit is drawn; ``--dry-run`` and `calibrate` say the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpmix.errors import PrivacyError
+from dpmix.errors import PrivacyError, say
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
@@ -20,10 +19,20 @@ from dpmix.spec.describe import predictors_of_two
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending
     from dpmix.mechanisms.curators.by_kind import Mechanism
+    from dpmix.privacy.accounting import Guarantee
     from dpmix.spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
-__all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_predictors", "of_synthesis"]
+__all__ = [
+    "Caution",
+    "depends_on_n",
+    "guaranteed",
+    "heed",
+    "of_ledger",
+    "of_mechanism",
+    "of_predictors",
+    "of_synthesis",
+]
 
 MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
@@ -52,22 +61,18 @@ class Caution:
 
 
 def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
-    """Return what is to be said before a mechanism is applied.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    n : int or None
-        Number of confidential records, which is public; None where it is not known yet.
-    """
+    """Return what is to be said before a mechanism is applied to n records; None where n is not known yet."""
     found = [*_of_guarantee(mechanism, n), *_of_cells(mechanism, n)]
     if "scale" in (getattr(mechanism, "requested", None) or {}):
-        total = mechanism.guarantee
-        words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
+        words = guaranteed(mechanism.guarantee)
         text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
         found.append(Caution(text))
     return found
+
+
+def guaranteed(total: Guarantee) -> str:
+    """Say a guarantee in one clause."""
+    return guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
 
 
 def of_predictors(spec: RunSpec) -> list[Caution]:
@@ -108,31 +113,22 @@ def depends_on_n(mechanism: Mechanism) -> bool:
 
 
 def heed(found: Iterable[Caution], spec: RunSpec, yes: bool, *, quiet: bool = False) -> None:
-    """Say all of it on standard error; real data then need a yes where it asks for one.
+    """Say all of it on standard error; real data then need a `yes` where it asks for one.
 
-    Parameters
-    ----------
-    found : iterable of Caution
-    spec : RunSpec
-        Of the release. For simulated data nothing is at stake: they need no yes.
-    yes : bool
-        Whether to go on in spite of it.
-    quiet : bool
-        Whether to say nothing of simulated data.
+    For simulated data nothing is at stake: they need no yes, and where it is to be `quiet` nothing is said.
 
     Raises
     ------
     PrivacyError
         Naming the first that asks, where there is no `yes`.
     """
-    simulated = spec.data is not None and spec.data.simulate is not None
     asking = []
     for each in found:
-        if not (quiet and simulated):
-            print(f"dpmix: {each.text}", file=sys.stderr)
+        if not (quiet and spec.simulated):
+            say(each.text)
         if each.asks:
             asking.append(each.text.removeprefix("warning: "))
-    if asking and not simulated and not yes:
+    if asking and not spec.simulated and not yes:
         raise PrivacyError(f"{asking[0]}; nothing was drawn: ask for less, or give --yes to go on")
 
 

@@ -39,14 +39,8 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
 def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
     """Return a release with its neighbouring relation, what became of its entry, units and columns of dates.
 
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    guarantee : Guarantee
-        As `of_part` gives it.
-    ledger : str or None
-        ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
+    `guarantee` is as `of_part` gives it; `ledger` ``"entered"``, ``"bypassed"``, or None where no ledger is
+    configured.
     """
     unit = None if spec.data is None else spec.data.unit
     return replace(
@@ -61,11 +55,7 @@ def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
     """Return the marks of a table that was read, of its rows and of its file where it is one.
 
-    Parameters
-    ----------
-    spec : RunSpec
-    data : Data or Records
-        As loaded: its ``table``, or where that is empty what was made of it.
+    The rows are those of `data.table`, or where that is empty what was made of it.
 
     Raises
     ------

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.arguments import files_of
+from dpmix.api.file_kinds import files_of
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
-from dpmix.spec.load import load_spec
+from dpmix.spec.load import check_of_summary, load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.contrast_result import (
@@ -84,11 +84,11 @@ def contrast(
     ConvergenceError
         After all outputs are written, when `require_convergence` is given.
     """
-    files = [str(path) for path in files_of(chain_paths, "chain_paths")]
+    files = files_of(chain_paths, "chain_paths")
     if len(files) not in (1, 2):
         raise UsageError(
             "--contrast compares two groups of the one release behind a chains file, or two chains files, "
-            f"and {len(files)} {_are(len(files))} given"
+            f"and {len(files)} {'is' if len(files) == 1 else 'are'} given"
         )
     if len(files) == 1 and public_groups:
         raise UsageError(
@@ -100,10 +100,7 @@ def contrast(
         raise UsageError(f"--margin: {margin:g} must be a difference, 0 or more")
     if len(files) == 2 and margin is not None and margin >= 1.0:
         raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
-    for override in overrides:
-        if not override.lstrip().startswith("summary."):
-            key = override.partition("=")[0].strip()
-            raise UsageError(f"--set {key}: the chains are made; --contrast takes summary.level")
+    check_of_summary(overrides, "--contrast takes summary.level")
     targets = [Path(target) for target in (output, report) if target is not None]
     for target in targets:
         check_output(target, force=force)
@@ -156,14 +153,7 @@ def contrast(
 
 
 def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> JointGuarantee:
-    """Return what the releases behind two fits guarantee together (methods, section 1).
-
-    Parameters
-    ----------
-    first, second : ChainSet
-    public_groups : bool
-        Whether who is in which group is stated to be public and fixed.
-    """
+    """Return what the releases behind two fits guarantee together (methods, section 1)."""
     each = [_guarantee(chains) for chains in (first, second)]
     if same_release(first, second):
         return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")
@@ -200,7 +190,3 @@ def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> JointG
 
 def _finite(value: Any) -> float | None:
     return None if value is None or not math.isfinite(float(value)) else float(value)
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

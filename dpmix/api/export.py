@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.arguments import file_of
-from dpmix.api.file_kinds import KINDS, kind_of
+from dpmix.api.file_kinds import KINDS, file_of, kind_of
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import show_ledger
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import DataError, UsageError, say
+from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import table_of
 from dpmix.results.as_hdf5 import tables_in
 from dpmix.run.draws_tables import draws_tables
@@ -26,12 +25,7 @@ _FIRST = {"summary": "parameters"}  # of the tables of a kind the one that is ta
 
 
 def export(
-    file: PathLike,
-    output: PathLike,
-    *,
-    table: str | None = None,
-    force: bool = False,
-    quiet: bool = False,
+    file: PathLike, output: PathLike, *, table: str | None = None, force: bool = False, quiet: bool = False
 ) -> int:
     """Write what a file holds as one table.
 
@@ -61,32 +55,29 @@ def export(
     DataError
         When the file cannot be read.
     """
-    path, target = file_of(file, "file"), file_of(output, "output")
-    kind, name, found = _prepared(path, target, table, force)
-    if str(target) == "-":
+    kind, name, found = planned(file, output, table=table, force=force)
+    if str(output) == "-":
         print_csv(None, found)
     else:
-        write_pieces(target, found, force=force, private=kind == "ledger")
-    if not quiet:
-        what = f"{found.rows:,} row{'s' * (found.rows != 1)} of {name}"
-        print(f"dpmix: {what}{', for the curator alone' if kind == 'ledger' else ''}", file=sys.stderr)
+        write_pieces(Path(output), found, force=force, private=kind == "ledger")
+    what = f"{found.rows:,} row{'s' * (found.rows != 1)} of {name}"
+    say(f"{what}{', for the curator alone' if kind == 'ledger' else ''}", quiet)
     return found.rows
 
 
 def planned(
     file: PathLike, output: PathLike, *, table: str | None = None, force: bool = False
-) -> tuple[str, Pieces]:
-    """Return the name of the table that `export` would write, and the table; raises as that does."""
-    return _prepared(file_of(file, "file"), file_of(output, "output"), table, force)[1:]
-
-
-def _prepared(path: Path, target: Path, table: str | None, force: bool) -> tuple[str, str, Pieces]:
-    """Return kind, name and table after all checks."""
+) -> tuple[str, str, Pieces]:
+    """Return the kind of the file, name and contents of the table that `export` writes; as that raises."""
+    path, target = file_of(file, "file"), file_of(output, "output")
     check_frame_output(target, force=force)
     if os.path.realpath(path) == os.path.realpath(target):
         raise UsageError(f"{target} is the file itself; give the table another name")
     kind, tables = tables_of(path)
-    return kind, *_chosen(path, tables, table, kind)
+    name = next(iter(tables)) if table is None else table
+    if name not in tables:
+        raise UsageError(f"--table: {path} ({kind}) has no table {table}; it has {', '.join(tables)}")
+    return kind, name, tables[name]
 
 
 def tables_of(path: Path) -> tuple[str, dict[str, Pieces]]:
@@ -99,12 +90,9 @@ def tables_of(path: Path) -> tuple[str, dict[str, Pieces]]:
     """
     kind = kind_of(path)
     if kind in ("release", "tally", "synthetic"):
-        release = read_any(path) if kind == "synthetic" else _read(path)
+        release = read_any(path) if kind == "synthetic" else read_release(path, tallies=True)
         if release.is_raw:
-            print(
-                f"dpmix: warning: {path} holds confidential records as they are, and so does the table",
-                file=sys.stderr,
-            )
+            say(f"warning: {path} holds confidential records as they are, and so does the table")
         return kind, {"counts" if kind == "tally" else "values": table_of(release)}
     if kind == "chains":
         return kind, draws_tables(path)
@@ -120,20 +108,6 @@ def tables_of(path: Path) -> tuple[str, dict[str, Pieces]]:
     if kind == "interrupted":
         raise DataError(f"{path} is the work of a fit that is not finished; go on with `dpmix fit --resume`")
     raise DataError(f"{path} is {KINDS[kind]}, which is no table; {kind}s are shown by `dpmix show`")
-
-
-def _read(path: Path) -> Any:
-    from dpmix.release.release_file import read_release
-
-    return read_release(path, tallies=True)
-
-
-def _chosen(path: Path, tables: Mapping[str, Pieces], wanted: str | None, kind: str) -> tuple[str, Pieces]:
-    name = next(iter(tables)) if wanted is None else wanted
-    if name not in tables:
-        listed = ", ".join(tables)
-        raise UsageError(f"--table: {path} ({kind}) has no table {wanted}; it has {listed}")
-    return name, tables[name]
 
 
 _COLUMNS = (

@@ -1,14 +1,17 @@
-"""What a file is, by what it holds: its name only tells tables and specs."""
+"""Files as callers of Python name them, and what a file is, by what it holds.
+
+Its name only tells tables and specs.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmix.errors import DataError, SpecError
+from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.privacy.ledger import FORMAT
 from dpmix.release.release_file import beside
 from dpmix.run.workspace import SUFFIX, workspace_of
@@ -16,7 +19,7 @@ from dpmix.spec.load import read_contents
 from dpmix.store import h5
 from dpmix.store.atomic import reason
 
-__all__ = ["KINDS", "kind_of", "tree_kind"]
+__all__ = ["KINDS", "file_of", "files_of", "kind_of", "tree_kind"]
 
 KINDS = {
     "release": "a release",
@@ -129,3 +132,31 @@ def _of_yaml(path: Path) -> str:
     if isinstance(found, Mapping) and set(found) >= _CARD:
         return "card"
     return "sweep" if isinstance(found, Mapping) and "base" in found else "spec"
+
+
+# Files as callers name them: paths, or what a verb returned that stands for its file
+
+
+def file_of(given: object, name: str) -> Path:
+    """Return the path that an argument of this name gives.
+
+    Raises
+    ------
+    UsageError
+        When it is none, such as a table, or a release that is not on the disk.
+    """
+    if isinstance(given, str | os.PathLike):
+        return Path(given)
+    raise UsageError(f"{name}: must be the path of a file, not {type(given).__name__}")
+
+
+def files_of(given: object, name: str) -> list[str]:
+    """Return the files of an argument that takes one or several; as they were given, for messages.
+
+    Raises
+    ------
+    UsageError
+        As `file_of`.
+    """
+    found = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    return [each if isinstance(each, str) else str(file_of(each, name)) for each in found]

@@ -9,10 +9,9 @@ import math
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.release.column_units import unit_text
 from dpmix.release.tallies import one_column, wide_grid
 from dpmix.run.chains_file import with_edges
@@ -35,8 +34,10 @@ from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
-from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.combinations import check_combination
 from dpmix.spec.kinds import AUTO
+from dpmix.spec.load import with_sampler
 from dpmix.spec.run_spec import of_analyst
 from dpmix.store.atomic import check_output
 from dpmix.store.frames import Tabulated
@@ -150,10 +151,6 @@ def fit(
     watch : Watch, optional
         Shown the progress, in place of a terminal.
 
-    Returns
-    -------
-    FitResult
-
     Raises
     ------
     SpecError, UsageError, DataError
@@ -163,36 +160,32 @@ def fit(
     Interrupted
         On SIGINT or SIGTERM in the main thread, with the state saved.
     """
-    job, final = _checked(
+    job, final = _prepare(
         spec, release, output, overrides, resume, chain_id, chains, jobs, force, quiet, allow_code
     )
+    assert final is not None  # as there is an output
     folder, manifest = workspace_of(final), manifest_of(job.spec, job.release, job.task)
     spent = _finished(final, manifest, resume)
     if spent is not None:
         return FitResult(Path(output), job.task.run.chains, job.task.run.draws, spent, written=False)
-    if job.why is not None and not quiet:
-        print(f"dpmix: sampler: {job.spec.sampler.kind}, for {job.why}", file=sys.stderr)
+    if job.why is not None:
+        say(f"sampler: {job.spec.sampler.kind}, for {job.why}", quiet)
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
-        task = job.task.seeded(entropy)
+        task = replace(job.task.run, entropy=entropy)
         check_room(folder, task)
         with show_fit(quiet) if watch is None else nullcontext(watch) as shown:
             seconds = run(task, workspace, jobs or available_cores(), stop, shown)
             with shown.phase(f"writing {output}"):
-                finished = Finished(
+                finished = Finished.of(
+                    job.task,
                     chains=task.chains,
                     draws=task.draws,
                     seconds=seconds,
-                    content=job.task.content,
-                    observed=job.task.observed,
-                    dims=job.task.dims,
-                    constants=job.task.constants,
                     attrs=attributes(job.spec, job.release, job.task, entropy, seconds),
-                    derive=job.task.derive,
                     prior=job.task.prior(entropy),
                     predict=_predict,
-                    edges=job.task.edges,
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
@@ -226,12 +219,10 @@ def plan(
         As `fit`.
     """
     going_on = ""
-    if output is None:
-        job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
-    else:
-        job, final = _checked(
-            spec, release, output, overrides, resume, chain_id, chains, None, force, False, allow_code
-        )
+    job, final = _prepare(
+        spec, release, output, overrides, resume, chain_id, chains, None, force, False, allow_code
+    )
+    if final is not None:
         manifest = manifest_of(job.spec, job.release, job.task)
         if _finished(final, manifest, resume) is not None:
             return f"leave {output} as it is, which is finished"
@@ -271,30 +262,6 @@ class _Job:
     why: str | None  # auto takes this sampler
 
 
-def _checked(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: Release | str | os.PathLike[str] | None,
-    output: str | os.PathLike[str],
-    overrides: Sequence[str],
-    resume: bool,
-    chain_id: int | None,
-    chains: int | None,
-    jobs: int | None,
-    force: bool,
-    quiet: bool,
-    allow_code: bool,
-) -> tuple[_Job, Path]:
-    """Make all checks but those of work that is there; return the output with links resolved, too."""
-    if resume and force:
-        raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
-    before = kept_kind(Path(output)) if resume else None
-    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code, before)
-    final = check_output(Path(output), force=force or resume)
-    if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
-        raise UsageError(f"{output} is the release itself; give another name for the chains")
-    return job, final
-
-
 def _finished(final: Path, manifest: dict[str, Any], resume: bool) -> tuple[float, ...] | None:
     """Return the seconds of a finished run that is to be gone on with; None where there is none."""
     if resume and final.exists() and not workspace_of(final).exists():
@@ -305,15 +272,22 @@ def _finished(final: Path, manifest: dict[str, Any], resume: bool) -> tuple[floa
 def _prepare(
     spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
     release: Release | str | os.PathLike[str] | None,
+    output: str | os.PathLike[str] | None,
     overrides: Sequence[str],
+    resume: bool,
     chain_id: int | None,
     chains: int | None,
     jobs: int | None,
+    force: bool,
     quiet: bool,
     allow_code: bool,
-    before: str | None = None,
-) -> _Job:
-    """Make all checks that need no sampling; `before` is the sampler of a run that is gone on with."""
+) -> tuple[_Job, Path | None]:
+    """Make all checks but those of work that is there; return the output with links resolved, too."""
+    before = None  # the sampler of a run that is gone on with
+    if output is not None and resume:
+        if force:
+            raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
+        before = kept_kind(Path(output))
     extra = [] if chains is None else [f"sampler.chains={chains}"]
     checked = load_spec(spec, [*overrides, *extra])
     if checked.model is None:
@@ -340,7 +314,10 @@ def _prepare(
     else:
         source = of_wanted(checked, source, about)
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
-    return _Job(checked, source, task, why)
+    final = None if output is None else check_output(Path(output), force=force or resume)
+    if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
+        raise UsageError(f"{output} is the release itself; give another name for the chains")
+    return _Job(checked, source, task, why), final
 
 
 def _with_sampler(
@@ -354,15 +331,10 @@ def _with_sampler(
         spec = load_spec(spec, [f"sampler.width={tally.width!r}"])  # which does not follow from the mechanism
     if tally is not None:  # what is refused of counts is refused as of a tally
         check_combination(release.kind, spec, grouped=bool(release.groups), tallied=True)
-    found, why = with_sampler(
-        spec,
-        release.kind,
-        release.n,
-        cells=_cells(spec, release, about),
-        grouped=bool(release.groups),
-        tallied=tally is not None,
+    cells, grouped = _cells(spec, release, about), bool(release.groups)
+    return with_sampler(
+        spec, release.kind, release.n, cells=cells, grouped=grouped, tallied=tally is not None
     )
-    return found, why
 
 
 def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:
@@ -398,10 +370,9 @@ def check_room(folder: Path, run: Run) -> None:
     need = 2 * len(run.chains) * run.draws * run.model.bytes_per_draw
     free = shutil.disk_usage(folder).free
     if need > free:
-        print(
-            f"dpmix: warning: the draws may need {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
-            "free; sampler.thin would save room, and sampler.store: [] where allocations are kept",
-            file=sys.stderr,
+        say(
+            f"warning: the draws may need {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; "
+            "sampler.thin would save room, and sampler.store: [] where allocations are kept"
         )
 
 

@@ -17,14 +17,17 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import (
     BETA,
     NIG,
     NIW,
     SCALE_SHAPE,
+    BetaMixture,
+    GammaPrior,
     MixtureSection,
+    MultivariateNormalMixture,
+    NormalMixture,
     nig_from_bounds,
     niw_from_bounds,
 )
@@ -32,6 +35,7 @@ from dpmix.spec.model_section import (
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
     from dpmix.release.sanitized import Release
+    from dpmix.spec import RunSpec
 
 __all__ = [
     "Kernel",

@@ -37,14 +37,14 @@ from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture
 from dpmix.samplers.sweeps import Algorithm
-from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.model_section import BetaMixture, MixtureSection, NormalMixture
 
 if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
     from dpmix.models.model_protocols import Samples
     from dpmix.release.sanitized import Release
+    from dpmix.spec import RunSpec
 
 __all__ = ["group_mixture_task", "mixture_task"]
 

@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import files_of
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
-from dpmix.errors import DataError, UsageError
+from dpmix.api.file_kinds import files_of
+from dpmix.errors import DataError, UsageError, say
 from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import check_overrides, load_spec
@@ -42,8 +41,6 @@ __all__ = [
     "predictions_at",
     "writing",
 ]
-
-# `dpmix.predict`: from chains files and a table of records to what the fit says of their last column
 
 
 PathLike = str | os.PathLike[str]
@@ -115,7 +112,7 @@ def predict(
         write: TakePiece | None = None
         if output is not None:
             tables = [at] if isinstance(at, str | os.PathLike) else []
-            check_table_output(output, [*_paths(chains), *tables], force=force)
+            check_table_output(output, [*files_of(chains, "chains"), *tables], force=force)
             write = csv_writer(stack.enter_context(writing(output, force=force)))
 
         def take(columns: Sequence[str], values: NDArray[np.float64]) -> None:
@@ -157,18 +154,18 @@ def predict_pieces(
     """
     overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
     check_overrides(overrides)
-    paths = _paths(chains)
+    paths = files_of(chains, "chains")
     source = table_source(at, dialect)
-    found = read_chains([os.fspath(path) for path in paths])
+    found = read_chains(paths)
     options = load_spec(spec_of(found), overrides).summary
-    predictor = predictor_of(found, options, str(paths[0]))
+    predictor = predictor_of(found, options, paths[0])
     for text in _doubts(found, predictor):
-        _tell(f"warning: {text}")
+        say(f"warning: {text}")
     run = _Run(predictor, take, str(source))
     count = read_pieces(source, predictor.inputs, run.piece)
-    _tell(f"{count:,} record{'s' * (count > 1)} of {source}: {predictor.what}", quiet)
+    say(f"{count:,} record{'s' * (count > 1)} of {source}: {predictor.what}", quiet)
     for text in run.beyond():
-        _tell(f"note: {text}")
+        say(f"note: {text}")
     return predictor, run.labels
 
 
@@ -247,10 +244,6 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
     return said + regression_account(chains).of_predictions()
 
 
-def _paths(chains: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    return files_of(chains, "chains")
-
-
 def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: bool) -> None:
     """Refuse before any work an output that is no CSV file, exists, or would replace an input.
 
@@ -297,8 +290,3 @@ def csv_writer(stream: IO[str]) -> TakePiece:
         stream.writelines([form % tuple(row) for row in values.tolist()])
 
     return write
-
-
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)

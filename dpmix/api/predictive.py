@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import files_of
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.api.file_kinds import files_of
+from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shape", "drawn", "predictive_records"]
 
-# Records of a posterior predictive as a spec wants them: on grids, of so many digits, and possible
+# As a spec wants them: on grids, of so many digits, and possible
 
 
 Floats = NDArray[np.float64]
@@ -82,15 +81,9 @@ class Shape:
 def shape_of(spec: RunSpec | None, described: Sequence[Mapping[str, Any]], numeric: Sequence[bool]) -> Shape:
     """Return what a spec says of columns that chains describe.
 
-    Parameters
-    ----------
-    spec : RunSpec or None
-        Its ``data.types`` (or ``release.types``), dates among its bounds, ``synthesis.snap`` and
-        ``synthesis.ranges`` are used.
-    described : sequence of mapping
-        Name, and what is known of bounds, categories and type, of each column.
-    numeric : sequence of bool
-        Whether a column is of numbers.
+    Its ``data.types`` (or ``release.types``), dates among its bounds, ``synthesis.snap`` and
+    ``synthesis.ranges``. `described`: name, and what is known of bounds, categories and type, of each column;
+    `numeric`: whether it is of numbers.
 
     Raises
     ------
@@ -167,17 +160,10 @@ def _grids(
 
 
 def drawn(shape: Shape, draw: Callable[[int, int], Floats], records: int, *, again: bool) -> Floats:
-    """Draw records until as many are possible: of their law given that they are.
+    """Draw so many records that are possible: of their law given that they are.
 
-    Parameters
-    ----------
-    shape : Shape
-    draw : callable
-        Of a number of records and of the batch, each independent of the others.
-    records : int
-        How many are wanted.
-    again : bool
-        Whether there are more batches than one, which then holds all that there are.
+    `draw` takes a number of records and that of the batch, each independent of the others; not `again`, there
+    is one batch, which holds all that there are.
 
     Raises
     ------
@@ -204,7 +190,7 @@ def drawn(shape: Shape, draw: Callable[[int, int], Floats], records: int, *, aga
     )
 
 
-# From chains to records of the posterior predictive, with the guarantee that they inherit
+# The records, with the guarantee that they inherit
 
 
 PathLike = str | os.PathLike[str]
@@ -270,20 +256,20 @@ def predictive_records(
         final = check_synthetic_output(Path(output), force=force)
         if any(final == Path(path).resolve() for path in paths):
             raise UsageError(f"{output} is one of the chains files; give the records another name")
-    found = read_chains([os.fspath(path) for path in paths])
+    found = read_chains(paths)
     _check_columns(checked, data_columns(found))
     release = _release(found, found.n if wanted is None else wanted, checked)
     if output is not None:
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
     drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
-    _tell(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
+    say(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
     for part, outside in _outside(release):
         verb = "lies" if outside == 1 else "lie"
         bounds = f"[{', '.join(bounds_in_words(part))}], where the model goes on"
-        _tell(f"{outside} of {count} values of {part['name']} {verb} outside {bounds}", quiet)
+        say(f"{outside} of {count} values of {part['name']} {verb} outside {bounds}", quiet)
     if not release.private:
-        _tell(f"warning: these records are not private: {_why(release)}")
+        say(f"warning: these records are not private: {_why(release)}")
     return release
 
 
@@ -346,7 +332,7 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         "records": records,
         "requested": {},
         "scale": [],
-        "source": _without_granularity(source) | {"trust": trust},
+        "source": {k: v for k, v in source.stated().items() if k != "granularity"} | {"trust": trust},
         "post_processing": _in_words(source),
     } | shape.described()
     return Release(
@@ -370,10 +356,6 @@ def _typed(column: Column) -> dict[str, Any]:
     """Return what a spec adds to the account of a column of numbers."""
     stated = Column(column.name, (0.0, 1.0), None, column.date, column.digits).describe()
     return {key: stated[key] for key in ("date", "type") if key in stated}
-
-
-def _without_granularity(source: Law) -> dict[str, Any]:
-    return {key: value for key, value in source.stated().items() if key != "granularity"}
 
 
 def _in_words(source: Law) -> str:
@@ -452,8 +434,3 @@ def _why(release: Release) -> str:
 
 def _number(value: Any) -> float | None:
     return None if value is None or math.isnan(float(value)) else float(value)
-
-
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism, of_predictors
+from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, spending_of
+from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
-from dpmix.errors import PrivacyError, UsageError
+from dpmix.errors import PrivacyError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
-from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
@@ -25,7 +23,6 @@ from dpmix.spec.load import naming_ledger
 from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
-    from dpmix.privacy.accounting import Guarantee
     from dpmix.release.sanitized import Release
 
 _LARGE = 20_000
@@ -123,49 +120,42 @@ def privatize(
     heed([*said, *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
-        spending.reserve(mechanism.describe(), records.columns, guarantee, marks_of(checked, records))
+        spending.reserve(
+            mechanism.describe(),
+            records.columns,
+            guarantee,
+            marks_of(checked, records),
+            output=target,
+            force=force,
+        )
     bypassed = entering.said_of(checked)
-    with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
-        if records.rng is not None:
-            release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
-        else:
-            release, clamped = mechanism.privatize(records.values, records.columns, report)
-    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-    if target is not None:
-        write_release(target, release, force=force)
+    with counting(spending):
+        with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
+            if records.rng is not None:
+                release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
+            else:
+                release, clamped = mechanism.privatize(records.values, records.columns, report)
+        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
+        if target is not None:
+            write_release(target, release, force=force)
     entered = None if spending is None else spending.finish(target)  # before anything that may fail
-    _tell(in_words(mechanism, _named(checked, mechanism, records.columns), guarantee), quiet)
+    names = _named(checked, mechanism, records.columns)
+    say(f"{mechanism.in_words(names)}; {guaranteed(guarantee)}", quiet)
     if release.mechanism.chosen:
-        _tell(release.mechanism.chosen, quiet)
+        say(release.mechanism.chosen, quiet)
     for name, count in zip(records.columns, clamped, strict=True):
         if count:
-            _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
+            say(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
     if records.simulated:
         unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
-        _tell(
-            f"the data are simulated and their noise is seeded: this release is not private{unspent}", quiet
-        )
+        say(f"the data are simulated and their noise is seeded: this release is not private{unspent}", quiet)
     if entered is not None:
-        _tell(entered, quiet)
+        say(entered, quiet)
     return release
 
 
-def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()) -> str:
-    """Say which noise `privatize` would add and what that guarantees, without drawing any.
-
-    Data are not read, but for their number where the guarantee depends on it and the spec does not say it.
-
-    Raises
-    ------
-    SpecError, PrivacyError
-        As `privatize`.
-    """
-    checked = load_spec(spec, overrides)
-    return _planned(checked, mechanism_of(checked))
-
-
 def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
-    """Say what `privatize` would do, as `plan`, and what it would enter in the spec's ledger.
+    """Say what `privatize` would do, and what it would enter in the spec's ledger, without drawing noise.
 
     What is said before a release is said on standard error; data are read for their number alone, where that
     depends on it.
@@ -182,46 +172,22 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
         n = _records(spec)
     said = [*of_mechanism(mechanism, n), *of_predictors(spec), *of_ledger(spending)]
     heed(said, spec, entering is not None and entering.yes)
-    found = [f"apply {_planned(spec, mechanism)}"]
-    if spending is not None:
-        return [*found, spending.plan(of_part(spec, mechanism.guarantee))]
-    skipped = None if entering is None else entering.skipped(spec)
-    return found if skipped is None else [*found, skipped]
+    names = None if spec.data is None else spec.data.columns
+    columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
+    guarantee = of_part(spec, mechanism.guarantee)
+    step = f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee)}"
+    return [step, *entry_steps(spec, spending, entering, guarantee)]
 
 
 def _records(spec: RunSpec) -> int:
     """Return the number of records, which is public; data are read for it where the spec does not say it."""
-    known = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
-    return number_of_records(spec) if known is None else int(known)
-
-
-def _planned(spec: RunSpec, mechanism: Mechanism) -> str:
-    names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
-    columns = names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain)))
-    return in_words(mechanism, _named(spec, mechanism, columns), of_part(spec, mechanism.guarantee))
+    return number_of_records(spec) if spec.n is None else spec.n
 
 
 def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[str]:
     """Return names of columns to say noise of; that on dates is in days."""
     dates = dated(spec.data) if law_type(mechanism.kind).additive else ()
     return [labelled(name, "days" if name in dates else "") for name in columns]
-
-
-def in_words(mechanism: Mechanism, columns: Sequence[str], guarantee: Guarantee | None = None) -> str:
-    """Say which noise goes where and what that guarantees.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated.
-    columns : sequence of str
-        Names of its columns.
-    guarantee : Guarantee, optional
-        What it guarantees of these data, the mechanism's own where left out.
-    """
-    total = mechanism.guarantee if guarantee is None else guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
-    return f"{mechanism.in_words(columns)}; {words}"
 
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:
@@ -233,11 +199,6 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
 
 
 def _seeded(spec: RunSpec, seed: int) -> RunSpec:
-    if spec.data is None or spec.data.simulate is None:
+    if not spec.simulated:
         raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
     return load_spec(spec, [f"data.seed={int(seed)}"])
-
-
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmix.api.arguments import file_of
+from dpmix.api.file_kinds import file_of
 from dpmix.data.loading import load_stated_release, load_values, unprotected
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import contradiction
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.models.custom.section import CustomModel
@@ -78,9 +77,9 @@ def _found(
         _check_synthesis(spec, found)
         check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
-        if section is not None and replaced and not quiet:
+        if section is not None and replaced:
             words = f"the release given takes the place of the spec's release section ({section.source})"
-            print(f"dpmix: note: {words}", file=sys.stderr)
+            say(f"note: {words}", quiet)
         return found, not replaced
     if section is not None and section.path is not None:
         file = section.file

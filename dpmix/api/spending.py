@@ -8,19 +8,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.privacy.budget import Budget, in_words, not_proved, total
 from dpmix.privacy.ledger import guarantee_of
-from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
+from dpmix.store.atomic import check_output
+from dpmix.store.ledger_file import changing, check_start, check_writable, ledger_path, lock_of, read_ledger
 
 if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from dpmix.privacy.ledger import Account, Book
     from dpmix.spec import RunSpec
 
-__all__ = ["Entering", "Spending", "ledger_text", "set_budget", "show_ledger", "spending_of"]
+__all__ = [
+    "Entering",
+    "Spending",
+    "counting",
+    "entry_steps",
+    "ledger_text",
+    "set_budget",
+    "show_ledger",
+    "spending_of",
+]
 
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
 _KEPT = (
-    "number",
-    "type",
-    "time",
-    "mechanism",
-    "guarantee",
-    "composition",
-    "dpmix_version",
-    "budget",
-    "accountant",
+    *("number", "type", "time", "mechanism", "guarantee", "composition"),
+    *("dpmix_version", "budget", "accountant"),
 )
 """What is shown of an entry; what else it has is for the ledger alone."""
 
@@ -80,8 +82,7 @@ class Entering:
 
     def skipped(self, spec: RunSpec) -> str | None:
         """Say what bypassing the ledger of a spec means; None where none is bypassed."""
-        simulated = spec.data is not None and spec.data.simulate is not None
-        if not self.bypass or spec.privacy is None or simulated:
+        if not self.bypass or spec.privacy is None or spec.simulated:
             return None
         return (
             f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger), and record that in the "
@@ -92,28 +93,19 @@ class Entering:
         """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
         if self.skipped(spec) is None or spec.privacy is None:
             return None
-        print(
-            f"dpmix: warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what "
-            "this release costs is counted nowhere, and it records that",
-            file=sys.stderr,
+        say(
+            f"warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what this "
+            "release costs is counted nowhere, and it records that"
         )
         return "bypassed"
 
 
 def spending_of(
-    spec: RunSpec,
-    outputs: Sequence[str | os.PathLike[str] | None] = (),
-    entering: Entering | None = None,
+    spec: RunSpec, outputs: Sequence[str | os.PathLike[str] | None] = (), entering: Entering | None = None
 ) -> Spending | None:
     """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    outputs : sequence of path
-        What the release writes, none of which may be the ledger.
-    entering : Entering, optional
+    `outputs` are the files that the release writes, none of which may be the ledger.
 
     Raises
     ------
@@ -135,8 +127,7 @@ def spending_of(
         raise SpecError(
             "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
         )
-    real = spec.data is None or spec.data.simulate is None
-    if real:
+    if not spec.simulated:
         check_start(section.ledger, how.new)
     final = ledger_path(section.ledger)
     taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
@@ -144,7 +135,7 @@ def spending_of(
         taken += [Path(os.path.realpath(path)) for path in spec.data.files]
     if final in taken or lock_of(final) in taken:
         raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
-    if not real:
+    if spec.simulated:
         return None
     stated = section.budget
     budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)
@@ -158,6 +149,40 @@ def spending_of(
     found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
     found.foresee()
     return found
+
+
+def entry_steps(
+    spec: RunSpec, spending: Spending | None, entering: Entering | None, guarantee: Guarantee
+) -> list[str]:
+    """Say what a release would enter in the ledger of its spec, or that it is bypassed; nothing without one.
+
+    Raises
+    ------
+    DataError, PrivacyError, UsageError
+        As `Spending.foresee`.
+    """
+    if spending is not None:
+        return [spending.plan(guarantee)]
+    skipped = None if entering is None else entering.skipped(spec)
+    return [] if skipped is None else [skipped]
+
+
+@contextlib.contextmanager
+def counting(spending: Spending | None) -> Iterator[None]:
+    """Draw and write a release that was reserved: what fails from there on has cost it all the same.
+
+    Raises
+    ------
+    DpmixError
+        What the block raises, with a word of the ledger.
+    """
+    try:
+        yield
+    except DpmixError as error:
+        if spending is None:
+            raise
+        counts = f"the release is entered in {spending.path} all the same, and counts there"
+        raise type(error)(f"{error}; {counts}") from error
 
 
 class Spending:
@@ -233,6 +258,7 @@ class Spending:
         DataError, PrivacyError, UsageError
             As `foresee`.
         """
+        check_writable(self.path)
         start = "start the ledger" if self.entering.new else "enter this in the ledger"
         return f"{start} {self.path}: {self._words(self.foresee(guarantee))}"
 
@@ -242,49 +268,24 @@ class Spending:
         columns: Sequence[str],
         guarantee: Guarantee,
         marks: Marks | None = None,
+        *,
+        output: Path | None = None,
+        force: bool = False,
     ) -> None:
         """Enter a release that is about to be drawn; it counts from here on, whatever becomes of it.
 
-        Parameters
-        ----------
-        mechanism : mapping
-        columns : sequence of str
-        guarantee : Guarantee
-        marks : Marks, optional
-            By which the table is known again.
+        By its marks the table is known again.
 
         Raises
         ------
         DataError, PrivacyError, UsageError
             As `foresee`, and when the ledger cannot be written, knows the data under another name, or other
-            data under this one. Nothing is entered then.
+            data under this one, or somebody has written the output since. Nothing is entered then.
         """
         with changing(self.path, self.entering.new) as book:
-            self._number = self._enter(book, mechanism, columns, guarantee, marks)
-
-    def rehearse(
-        self,
-        book: Book,
-        mechanism: Mapping[str, Any],
-        columns: Sequence[str],
-        guarantee: Guarantee,
-        marks: Marks,
-    ) -> None:
-        """Enter a release in a copy of the ledger alone, to see whether it and later ones could be entered.
-
-        Parameters
-        ----------
-        book : Book
-            As `draft` gives it, with what was rehearsed before.
-        mechanism, columns, guarantee, marks
-            As in `reserve`.
-
-        Raises
-        ------
-        PrivacyError, UsageError
-            As `reserve`.
-        """
-        self._enter(book, mechanism, columns, guarantee, marks)
+            if output is not None:
+                check_output(output, force=force)
+            self._number = self.enter(book, mechanism, columns, guarantee, marks)
 
     def draft(self) -> Book:
         """Return a copy of the ledger, in which releases can be entered and are never written.
@@ -296,7 +297,7 @@ class Spending:
         """
         return read_ledger(self.path)
 
-    def _enter(
+    def enter(
         self,
         book: Book,
         mechanism: Mapping[str, Any],
@@ -304,6 +305,13 @@ class Spending:
         guarantee: Guarantee,
         marks: Marks | None,
     ) -> int:
+        """Enter a release in an open ledger, or in a draft of it to see whether it and later ones could be.
+
+        Raises
+        ------
+        PrivacyError, UsageError
+            As `reserve`.
+        """
         name = book.name(self._stated)  # before anything is entered under it
         agreed = self._agreed(book)
         if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
@@ -322,12 +330,7 @@ class Spending:
         )
 
     def finish(self, output: Path | None) -> str:
-        """Enter that the release is written, and say what is spent and what remains.
-
-        Parameters
-        ----------
-        output : Path or None
-            The file that was written, if any.
+        """Enter that the release, and its output if any, is written; say what is spent and what remains.
 
         Raises
         ------
@@ -390,9 +393,8 @@ def set_budget(
         dataset = book.name(dataset)
         if dataset != book.whole_of(dataset) or book.account(dataset).budget != budget:
             book.set_budget(dataset, budget, _now())
-    if not quiet:
-        name = Path(ledger).name + " would say" * dry_run
-        print(f"dpmix: ledger {name}: {book.account(dataset).in_words()}", file=sys.stderr)
+    name = Path(ledger).name + " would say" * dry_run
+    say(f"ledger {name}: {book.account(dataset).in_words()}", quiet)
     return book.account(dataset).to_json()
 
 

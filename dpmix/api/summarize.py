@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import files_of
+from dpmix.api.file_kinds import files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
-from dpmix.spec.load import load_spec
+from dpmix.spec.load import check_of_summary, load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from dpmix.summary.summary_result import Summary
 
 PathLike = str | os.PathLike[str]
+
+_LEVELS = ("epsilon", "delta", "rho")
+_STATED = ("adjacency", "private", "simulated")
+_KEPT = ("mechanism", "seed", "dpmix_version", "model", *_LEVELS, *_STATED)  # of chains, in their summary
 
 
 def summarize(
@@ -85,75 +89,46 @@ def summarize(
         effective sample size, the number of chains or the acceptance gives reason to doubt.
     """
     with show_phase("summarizing", quiet):
-        return _summarized(
-            chain_paths, overrides, output, report, require_convergence=require_convergence, force=force
+        check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
+        paths = files_of(chain_paths, "chain_paths")
+        targets = [Path(target) for target in (output, report) if target is not None]
+        for target in targets:
+            _check_target(target, paths, force=force)
+        if len({os.path.realpath(target) for target in targets}) < len(targets):
+            raise UsageError(f"the summary and the report cannot both be {targets[0]}")
+        if len(paths) == 1 and is_release(Path(paths[0])):
+            if require_convergence:
+                raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
+            return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
+        chains = read_chains(paths)
+        options = load_spec(spec_of(chains), overrides).summary
+        predictions = None
+        if options.at is not None:
+            from dpmix.api.predict import predictions_at  # late: few ask for it
+
+            predictions = predictions_at(chains, options, paths[0])
+        summary = (
+            summarize_parametric(chains, options)
+            if isinstance(chains, NamedChains)
+            else summarize_chains(chains, options, truth=_true_labels(chains))
         )
+        if predictions is not None:
+            summary = replace(summary, quantities={**summary.quantities, "at": predictions})
+        if output is not None:
+            attrs = {
+                "level": summary.level,
+                "guarantee": summary.provenance.guarantee,
+                "spec": summary.provenance.spec,
+                **{name: chains.attrs[name] for name in _KEPT if name in chains.attrs},
+            }
+            summary.write(Path(output), attrs, force=force)
+        if report is not None:
+            from dpmix.report.page import render  # late: matplotlib takes its time
 
-
-def _summarized(
-    chain_paths: PathLike | Sequence[PathLike],
-    overrides: Sequence[str],
-    output: PathLike | None,
-    report: PathLike | None,
-    *,
-    require_convergence: bool,
-    force: bool,
-) -> Summary | PosteriorSummary:
-    """Do what `summarize` says."""
-    for override in overrides:
-        if not override.lstrip().startswith("summary."):
-            key = override.partition("=")[0].strip()
-            raise UsageError(
-                f"--set {key}: the chains are made; summarize takes keys of summary, such as summary.level"
-            )
-    paths = files_of(chain_paths, "chain_paths")
-    targets = [Path(target) for target in (output, report) if target is not None]
-    for target in targets:
-        _check_target(target, paths, force=force)
-    if len({os.path.realpath(target) for target in targets}) < len(targets):
-        raise UsageError(f"the summary and the report cannot both be {targets[0]}")
-    if len(paths) == 1 and is_release(Path(paths[0])):
-        if require_convergence:
-            raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
-        return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
-    chains = read_chains([os.fspath(path) for path in paths])
-    options = load_spec(spec_of(chains), overrides).summary
-    predictions = None
-    if options.at is not None:
-        from dpmix.api.predict import predictions_at  # late: few ask for it
-
-        predictions = predictions_at(chains, options, os.fspath(paths[0]))
-    summary = (
-        summarize_parametric(chains, options)
-        if isinstance(chains, NamedChains)
-        else summarize_chains(chains, options, truth=_true_labels(chains))
-    )
-    if predictions is not None:
-        summary = replace(summary, quantities={**summary.quantities, "at": predictions})
-    if output is not None:
-        attrs = {
-            "level": summary.level,
-            "guarantee": summary.provenance.guarantee,
-            "spec": summary.provenance.spec,
-            **{
-                name: chains.attrs[name]
-                for name in ("mechanism", "seed", "dpmix_version", "model")
-                if name in chains.attrs
-            },
-            **{
-                name: chains.attrs[name]
-                for name in ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
-                if name in chains.attrs
-            },
-        }
-        summary.write(Path(output), attrs, force=force)
-    if report is not None:
-        from dpmix.report.page import render  # late: matplotlib takes its time
-
-        write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
-    if require_convergence and summary.failures:
-        raise ConvergenceError(summary.failures, summary)
-    return summary
+            write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
+        if require_convergence and summary.failures:
+            raise ConvergenceError(summary.failures, summary)
+        return summary
 
 
 def _summarize_release(
@@ -179,9 +154,9 @@ def _summarize_release(
             "guarantee": summary.guarantee,
             "mechanism": json.dumps(release.mechanism.stated(), allow_nan=False),
         }
-        numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
+        numbers = {name: getattr(release, name) for name in _LEVELS}
         attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}
-        attrs |= {name: getattr(release, name) for name in ("adjacency", "private", "simulated")}
+        attrs |= {name: getattr(release, name) for name in _STATED}
         summary.write(Path(output), attrs, force=force)
     if report is not None:
         from dpmix.report.page import render_posterior  # late: matplotlib takes its time
@@ -199,9 +174,7 @@ def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
     name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
     if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
         return None
-    if (
-        not chains.kept.size and not kept_by_counts(chains).size
-    ):  # as of many records, whose labels take a while and much room
+    if not chains.kept.size and not kept_by_counts(chains).size:  # as of many records, which take a while
         return None
     return true_labels(str(name), int(n), int(seed))
 

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
-from dpmix.errors import ConvergenceError, DataError, DpmixError, Interrupted, UsageError
+from dpmix.errors import ConvergenceError, DataError, DpmixError, Interrupted, UsageError, say
 from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
@@ -162,15 +161,9 @@ def sweep(
         Whether to say nothing but warnings and failures.
     allow_code : bool
         Whether the Python file of a custom model may run.
-    ledger : path, optional
-        File to enter releases of confidential data in, in place of ``privacy.ledger``.
-    dataset : str, optional
-        Name of the data there, in place of ``privacy.dataset``.
-    new_ledger : bool
-        Start that file, which must not be there; else it must be.
-    yes : bool
-        Go on in spite of warnings that ask for it, as `dpmix.privatize`; without it no release is made where
-        one of them asks.
+    ledger, dataset, new_ledger, yes
+        As in `dpmix.privatize`; without `yes` no release is made where a warning about one of them asks for
+        it.
 
     Returns
     -------
@@ -191,13 +184,7 @@ def sweep(
             raise UsageError(f"{name} {value} must be at least 1")
     settings = (*overrides, *naming_ledger(ledger, dataset))
     ready = prepare(
-        spec,
-        output,
-        settings,
-        force=force,
-        advice=_ALL_ANEW,
-        allow_code=allow_code,
-        new_ledger=new_ledger,
+        spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )
     ready.folder.open()
     with ready.folder.alone():
@@ -216,8 +203,8 @@ def sweep(
 
 def _work(ready: Prepared, orders: Sequence[Mapping[str, Any]], jobs: int, quiet: bool) -> None:
     total = len(ready.plan.runs)
-    if len(orders) < total and not quiet:
-        print(f"dpmix: {total - len(orders)} of {total} runs are finished already", file=sys.stderr)
+    if len(orders) < total:
+        say(f"{total - len(orders)} of {total} runs are finished already", quiet)
     if not orders:
         return
     with stop_on_signals() as stop, show_sweep(total, total - len(orders), quiet) as board:
@@ -255,7 +242,7 @@ def _note(folder: Folder, outcome: Outcome) -> None:
         try:
             folder.run(outcome.name).fail(outcome.message, outcome.code)
         except DataError as error:  # as where the disk is full, which the run met, too
-            print(f"dpmix: warning: run {outcome.name}: {outcome.message}; {error}", file=sys.stderr)
+            say(f"warning: run {outcome.name}: {outcome.message}; {error}")
 
 
 def do_one(
@@ -410,15 +397,9 @@ def plan(
     """
     settings = (*overrides, *naming_ledger(ledger, dataset))
     ready = prepare(
-        spec,
-        output,
-        settings,
-        force=force,
-        advice=_ALL_ANEW,
-        allow_code=allow_code,
-        new_ledger=new_ledger,
+        spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )
-    ready.heed(yes, say=True)
+    ready.heed(yes, aloud=True)
     renamed = {} if force else elsewhere(ready.folder, ready.identities)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)
@@ -466,14 +447,14 @@ def _gathered(ready: Prepared) -> SweepResult:
     empty = sum("hellinger" in row and row["hellinger"] is None for row in fine)
     if empty:
         words = f"hellinger, ise, band_coverage are empty for {empty} of {len(rows)} runs: their summary.grid"
-        print(f"dpmix: warning: {words} is too narrow or too coarse for the true density", file=sys.stderr)
+        say(f"warning: {words} is too narrow or too coarse for the true density")
     _say_more(ready, len(rows))
     drawn: list[Path] = []
     if fine:
         from dpmix.sweeping.figures import draw_figures, left_out  # late: matplotlib takes its time
 
         for words in left_out(fine, ready.plan.varied):
-            print(f"dpmix: note: {words}", file=sys.stderr)
+            say(f"note: {words}")
         drawn = draw_figures(fine, ready.plan.varied, ready.folder.path)
     for stem, kind in itertools.product(("error", "acceptance", "ess"), ("svg", "png")):
         path = ready.folder.path / f"{stem}.{kind}"
@@ -501,8 +482,8 @@ def _say_more(ready: Prepared, total: int) -> None:
     if said:
         name, note = next(iter(said.items()))
         words = f"{len(said)} of {total} runs had something to say; {name}: {note.removeprefix('dpmix: ')}"
-        print(f"dpmix: note: {words} ({runs}/{name}/log.txt)", file=sys.stderr)
+        say(f"note: {words} ({runs}/{name}/log.txt)")
     others = of_no_run(ready.folder, notes)
     if others:
         what = "1 finished run" if others == 1 else f"{others} finished runs"
-        print(f"dpmix: note: {runs} holds {what} that this sweep does not have", file=sys.stderr)
+        say(f"note: {runs} holds {what} that this sweep does not have")

@@ -17,7 +17,7 @@ from dpmix.api.confidential import marks_of, of_part
 from dpmix.api.privatize import privatize, steps
 from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data
-from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say
 from dpmix.models.custom.section import CustomModel
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
@@ -65,11 +65,22 @@ class Prepared:
     new_ledger: bool = False
 
     def order(self, run: Planned, threads: int, allow_code: bool) -> dict[str, Any]:
-        """Return what a process is told of a run."""
-        from dpmix.api.sweep_run import order
+        """Return what a process is told of a run, for JSON."""
+        from dpmix.api.register import registered_modules  # late: numba
 
-        keep = self.plan.keep_chains
-        return order(run, self.plan.keys, self.folder, threads=threads, keep=keep, allow_code=allow_code)
+        return {
+            "name": run.name,
+            "label": run.label,
+            "seed": run.seed,
+            "contents": run.contents,
+            "base": str(run.folder),
+            "keys": list(self.plan.keys),
+            "folder": str(self.folder.path),
+            "threads": threads,
+            "keep_chains": self.plan.keep_chains,
+            "allow_code": allow_code,
+            "registered": registered_modules(),
+        }
 
     def make_releases(self, quiet: bool, yes: bool = False) -> None:
         """Make the releases of confidential data that are not there yet.
@@ -90,10 +101,10 @@ class Prepared:
                 raise DataError(f"cannot write {path.parent}: {reason(error)}") from error
             privatize(spec, path, quiet=quiet, yes=yes, dataset=name, new_ledger=new)
             new = False
-        if self._needs_no_ledger and not quiet:
-            print(f"dpmix: {_NOTHING}", file=sys.stderr)
+        if self._needs_no_ledger:
+            say(_NOTHING, quiet)
 
-    def heed(self, yes: bool, *, say: bool = False) -> None:
+    def heed(self, yes: bool, *, aloud: bool = False) -> None:
         """Look before the first release at what would stop any of them; say what they ask for, where wanted.
 
         Each is entered in a copy of the ledger, after those before it: a sweep whose second release is of
@@ -107,7 +118,7 @@ class Prepared:
         book, name = None, None
         for path, spec, _ in self._releases():
             try:
-                with contextlib.redirect_stderr(sys.stderr if say else io.StringIO()):
+                with contextlib.redirect_stderr(sys.stderr if aloud else io.StringIO()):
                     steps(spec, Entering(self.new_ledger, False, yes))
                 if book is None or name is None:
                     spending = self._spending(spec)
@@ -117,9 +128,7 @@ class Prepared:
                 mechanism = mechanism_of(named, len(data.columns), len(data.values))
                 mechanism.check(data.values)
                 guarantee, marks = of_part(named, mechanism.guarantee), marks_of(named, data)
-                self._spending(named, yes).rehearse(
-                    book, mechanism.describe(), data.columns, guarantee, marks
-                )
+                self._spending(named, yes).enter(book, mechanism.describe(), data.columns, guarantee, marks)
             except (PrivacyError, DataError, UsageError) as error:
                 raise type(error)(f"{path}: {error}") from None
 
@@ -154,7 +163,8 @@ class Prepared:
         for path, spec, mechanism in self._releases():
             spending = self._spending(spec)
             account = (account or spending.foresee()).allow(of_part(spec, mechanism.guarantee), spending.part)
-            lines.append(f"would release {mechanism.in_words(_columns(spec))} as {path}")
+            columns = (None if spec.data is None else spec.data.columns) or ("value",)
+            lines.append(f"would release {mechanism.in_words(columns)} as {path}")
         if self._needs_no_ledger:
             lines.append(_NOTHING)
         return lines if account is None else [*lines, f"would leave {account.in_words()}"]
@@ -326,8 +336,3 @@ def _check_mechanism(spec: RunSpec, met: set[str]) -> None:
     if said not in met and spec.mechanism.protects:
         met.add(said)
         mechanism_of(spec)
-
-
-def _columns(spec: RunSpec) -> tuple[str, ...]:
-    assert spec.data is not None
-    return spec.data.columns or ("value",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.fit import fit
 from dpmix.api.privatize import privatize
-from dpmix.api.register import import_registered, registered_modules
+from dpmix.api.register import import_registered
 from dpmix.api.summarize import summarize
 from dpmix.errors import DataError, Interrupted
 from dpmix.run.exit_codes import explain, heed_signals
@@ -34,34 +35,10 @@ from dpmix.sweeping.scores import diagnostics, scores
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
 
-__all__ = ["do_run", "main", "order", "planned"]
+__all__ = ["do_run", "main"]
 
 Row = dict[str, Any]
 Say = Callable[[Mapping[str, Any]], None]
-
-
-def order(
-    run: Planned, keys: Sequence[str], folder: Folder, *, threads: int, keep: bool, allow_code: bool
-) -> dict[str, Any]:
-    """Return what a process is told of a run, for JSON."""
-    return {
-        "name": run.name,
-        "label": run.label,
-        "seed": run.seed,
-        "contents": run.contents,
-        "base": str(run.folder),
-        "keys": list(keys),
-        "folder": str(folder.path),
-        "threads": threads,
-        "keep_chains": keep,
-        "allow_code": allow_code,
-        "registered": registered_modules(),
-    }
-
-
-def planned(told: Mapping[str, Any]) -> Planned:
-    """Return the run that a process is told of."""
-    return Planned(told["name"], told["label"], told["seed"], told["contents"], Path(told["base"]))
 
 
 class _Telling(Watch):
@@ -80,19 +57,9 @@ class _Telling(Watch):
 
 
 def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
-    """Do a run, or what is left of it, and write its result.
+    """Do a run, or what is left of it, write its result, and return it, the row of the table.
 
-    Parameters
-    ----------
-    told : mapping
-        What `order` returns.
-    say : callable
-        Told how far it is.
-
-    Returns
-    -------
-    dict
-        The row of the table: parameters, guarantee, diagnostics, scores, times.
+    `told` is what `dpmix.api.sweep_prepare.Prepared.order` returns; `say` is told how far the run is.
 
     Raises
     ------
@@ -102,7 +69,7 @@ def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
         On SIGINT or SIGTERM while sampling, with the state saved.
     """
     import_registered(told["registered"])
-    run = planned(told)
+    run = Planned(told["name"], told["label"], told["seed"], told["contents"], Path(told["base"]))
     spec = run.spec(spends=False)
     folder = Folder(told["folder"])
     own = folder.run(run.name)
@@ -158,38 +125,33 @@ def _release(spec: RunSpec, folder: Folder, own: RunFolder) -> Path | None:
 
 
 def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Row:
-    simulated = spec.data is not None and spec.data.simulate is not None
+    simulate = None if spec.data is None else spec.data.simulate
     alpha = getattr(spec.data, "alpha", None)
     told = [f"summary.truth={list(alpha)}"] if alpha is not None and spec.summary.truth is None else []
     summary = summarize(own.chains, own.summary, overrides=told, force=True, quiet=True)
     assert isinstance(summary, Summary)  # of chains
     with reading(own.chains) as root:
         attrs = root.attrs
-    row: Row = {"run": run.name}
-    if run.label:
-        row["name"] = run.label
-    row |= run.values(keys)
-    row |= {"seed": run.seed if run.seed is not None else spec.sampler.seed}
+    row: Row = {"run": run.name} | ({"name": run.label} if run.label else {})
+    row |= run.values(keys) | {"seed": spec.sampler.seed if run.seed is None else run.seed}
     row |= {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
     row |= {"n": summary.n, "private": bool(attrs.get("private")), "simulated": bool(attrs.get("simulated"))}
-    row |= diagnostics(summary)
-    row |= scores(summary, spec.data.simulate if spec.data is not None and simulated else None)
+    row |= diagnostics(summary) | scores(summary, simulate)
     if summary.clustering is not None and summary.clustering.estimate.ari is not None:
         row["ari"] = summary.clustering.estimate.ari
     row["seconds"] = summary.seconds
     rates = [rate for rate in summary.ess_per_second.values() if rate is not None]
     row["ess_per_second_min"] = min(rates) if rates else None
-    return {key: None if _is_nan(value) else value for key, value in row.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
 
 
 def _number(value: Any) -> float | None:
     """Return a number that JSON can hold, else None."""
     number = float("nan") if value is None else float(value)
     return number if abs(number) < float("inf") else None
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not abs(value) < float("inf")
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.api.cautions import heed, of_ledger, of_synthesis
+from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.spending import Entering, spending_of
+from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import check_countable, number_of_records
-from dpmix.errors import SpecError, UsageError
-from dpmix.numerics.in_words import guarantee_in_words
+from dpmix.errors import SpecError, UsageError, say
 from dpmix.release.columns import Column
 from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
@@ -32,12 +30,11 @@ from dpmix.synthesis.records import Records, column_of, columns_of, load_records
 from dpmix.synthesis.urn import DirichletMultinomial, PitmanYorRecords, distinct_counts
 
 if TYPE_CHECKING:
-    from dpmix.privacy.accounting import Guarantee
     from dpmix.release.sanitized import Release
     from dpmix.synthesis.comparison import Comparison
     from dpmix.synthesis.generator import Generator
 
-__all__ = ["calibrated", "compare", "in_words", "planned", "steps", "synthesize"]
+__all__ = ["calibrated", "compare", "planned", "steps", "synthesize"]
 
 
 def synthesize(
@@ -141,31 +138,33 @@ def synthesize(
     guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
         names = [column.name for column in table.columns]
-        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, table))
+        marks = marks_of(checked, table)
+        spending.reserve(generator.describe(), names, guarantee, marks, output=target, force=force)
     bypassed = entering.said_of(checked)
-    with show_phase("drawing records", quiet):
-        release = generator.release(table)
-    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-    if target is not None:
-        write_synthetic(target, release, force=force)
+    with counting(spending):
+        with show_phase("drawing records", quiet):
+            release = generator.release(table)
+        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
+        if target is not None:
+            write_synthetic(target, release, force=force)
     entered = None if spending is None else spending.finish(target)  # before anything that may fail
-    _tell(in_words(generator, guarantee), quiet)
+    say(f"{generator.said()}; {guaranteed(guarantee)}", quiet)
     for column, count in zip(table.columns, table.clamped, strict=True):
         if count:
             outside = f"{count} of {table.n} values of {column.name} were outside the bounds"
-            _tell(f"warning: {outside}, and clamped")
+            say(f"warning: {outside}, and clamped")
     for column, count in zip(table.columns, table.rounded, strict=False):
         if count:
             kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
-            _tell(f"warning: {count} of {table.n} values of {column.name} {kind}, and were rounded")
+            say(f"warning: {count} of {table.n} values of {column.name} {kind}, and were rounded")
     if release.simulated:
         unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
-        _tell(
+        say(
             f"the data are simulated and their synthesis is seeded: this release is not private{unspent}",
             quiet,
         )
     if entered is not None:
-        _tell(entered, quiet)
+        say(entered, quiet)
     return release
 
 
@@ -183,11 +182,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     generator = planned(spec, counting=True)
     heed([*of_synthesis(generator), *of_ledger(spending)], spec, entering is not None and entering.yes)
     guarantee = of_part(spec, generator.guarantee)
-    found = [f"release {in_words(generator, guarantee)}"]
-    if spending is not None:
-        return [*found, spending.plan(guarantee)]
-    skipped = None if entering is None else entering.skipped(spec)
-    return found if skipped is None else [*found, skipped]
+    step = f"release {generator.said()}; {guaranteed(guarantee)}"
+    return [step, *entry_steps(spec, spending, entering, guarantee)]
 
 
 def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
@@ -230,40 +226,15 @@ def _columns(spec: RunSpec) -> tuple[Column, ...]:
     return columns_of(spec.data)
 
 
-def _tell(text: str, quiet: bool = False) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
-
-
-def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
-    """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
-    total = generator.guarantee if guarantee is None else guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
-    return f"{generator.said()}; {words}"
-
-
 # What `dpmix calibrate` says, and at the observed database the curator alone
 
 
 def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
-    """Return what `dpmix calibrate` prints of the section ``synthesis``.
+    """Return what `dpmix calibrate` prints of the section ``synthesis`` of a checked spec.
 
-    Without ``data`` nothing confidential is read. With them, figures at the observed database stand beside
-    the guarantee; they are the curator's alone, as is said on standard error.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        Checked.
-    quiet : bool
-        Whether to keep remarks to oneself.
-
-    Returns
-    -------
-    dict
-        ``epsilon``, ``delta``, ``proved``, ``records`` and the other figures of the generator; with data the
-        object ``curator_only``: ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and
-        ``instance``.
+    Figures of the generator; with data also ``curator_only``, the figures at the observed database, which are
+    the curator's alone, as is said on standard error: ``delta_instance`` (or ``epsilon_instance`` where the
+    guarantee is pure) and ``instance``. Without ``data`` nothing confidential is read.
 
     Raises
     ------
@@ -283,13 +254,13 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
         own = at_instance(generator, records)
         if own:
             found["curator_only"] = own
-            _tell(
+            say(
                 "note: the figures at the observed database (curator_only) depend on the confidential "
                 "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
     for each in of_synthesis(generator):
-        _tell(each.text, quiet)
+        say(each.text, quiet)
     return found
 
 

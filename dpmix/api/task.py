@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
-from dpmix.run.chains_writer import Content, Named
+from dpmix.run.chains_writer import Named, Written
 from dpmix.run.runner import Run
-from dpmix.spec import MultivariateNormalMixture, RunSpec
 from dpmix.spec.kinds import MODELS
+from dpmix.spec.model_section import MultivariateNormalMixture
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Observation
     from dpmix.release.sanitized import Release
-    from dpmix.run.kept_quantities import Derive
+    from dpmix.spec import RunSpec
 
 __all__ = [
     "Constants",
@@ -49,51 +49,29 @@ _PRIOR_NUMBERS = 1 << 22  # in memory
 _PRIOR_KEY = (0, 1)  # of the seed; those of chains have one number
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, kw_only=True)
+class Task(Written):
     """A fit that is ready to run.
 
     Parameters
     ----------
     run : Run
-        The model and its chains.
-    content : Content
-        What its draws are in a chains file.
-    observed : array
-        The release as the chains file holds it.
-    dims : tuple of str
-        Names of its dimensions.
+        The model and its chains, without the seed.
     columns : tuple of str
         Names of the columns that are fitted.
-    constants : mapping of str to number or array
-        What summaries need to know of model and release.
     attrs : mapping of str to str
         What the chains file says of the model.
     kept : str
         What is kept of each draw, in words; may be empty.
-    derive : callable, optional
-        Computes quantities of a record from the finished draws (`dpmix.run.kept_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
-    edges : array, optional
-        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     run: Run
-    content: Content
-    observed: NDArray[np.float64]
-    dims: tuple[str, ...]
     columns: tuple[str, ...]
-    constants: Constants
     attrs: Mapping[str, str]
     kept: str = ""
-    derive: Derive | None = None
     prior: Callable[[int], Mapping[str, NDArray[np.float64]]] = field(default=lambda entropy: {})
-    edges: NDArray[np.float64] | None = None
-
-    def seeded(self, entropy: int) -> Run:
-        """Return the run with the seed of all chains."""
-        return replace(self.run, entropy=entropy)
 
 
 def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:
@@ -108,24 +86,14 @@ def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:
 def parametric_task(
     spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...], *, allow_code: bool = False
 ) -> Task:
-    """Turn spec and release into what the chains take, and into what their file says of them.
+    """Turn spec and release into what the chains of these ids take, and into what their file says of them.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model that is no mixture.
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
-    chains : tuple of int
-        Ids of the chains.
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
+    `about`: whether the spec's `release` section is about this release.
 
     Raises
     ------
     SpecError, DataError
-        When spec or release do not allow the model.
+        As `build`, and for a choice among the columns of the release.
     """
     check_columns(spec, release, about)
     return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
@@ -134,12 +102,7 @@ def parametric_task(
 def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
     """Return the model of a spec given a release that it goes with.
 
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    allow_code : bool
-        Whether the Python file that a spec may name is to be run.
+    `allow_code`: whether the Python file that the spec of a custom model names may run.
 
     Raises
     ------
@@ -211,14 +174,7 @@ def check_columns(spec: RunSpec, release: Release, about: bool) -> None:
 
 
 def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
-    """Return the positions of the columns that the kernel is fitted to.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
+    """Return the positions of the columns that the kernel is fitted to; `about` as in `parametric_task`.
 
     Raises
     ------
@@ -302,13 +258,10 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
     if not law.protects and kernel == "beta":
         return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
-    if law.normal_noise and _truncated(spec):
+    base = getattr(spec.model, "base", None)
+    if law.normal_noise and getattr(base, "kind", None) == "truncated_nig":
         return seen._replace(channel=NoNoise())  # the noise is in the kernel's variance
     return seen
-
-
-def _truncated(spec: RunSpec) -> bool:
-    return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
 
 
 def bounds_of(spec: RunSpec, release: Release, column: int = 0) -> tuple[float, float]:

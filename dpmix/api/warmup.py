@@ -119,10 +119,6 @@ def warmup(
     quiet : bool
         Say nothing on standard error of how long it takes.
 
-    Returns
-    -------
-    Warmed
-
     Raises
     ------
     SpecError, UsageError, DataError, PrivacyError
@@ -219,9 +215,8 @@ def _try(spec: RunSpec, release: str | os.PathLike[str] | None, allow_code: bool
 def _may_be_large(spec: RunSpec) -> bool:
     """Whether nothing says how many records there are, and many would be worked in blocks."""
     assert spec.model is not None and spec.mechanism is not None
-    stated = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
     local = law_type(spec.mechanism.kind).trust == "local"
-    return stated is None and local and spec.model.kind == "mixture" and spec.sampler.can.in_blocks
+    return spec.n is None and local and spec.model.kind == "mixture" and spec.sampler.can.in_blocks
 
 
 def kept_code() -> set[Path]:
@@ -238,7 +233,7 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say how the release is made, or give --release FILE")
     data, rng = spec.data, np.random.default_rng(1)
-    stated = getattr(spec.mechanism, "n", None) or (None if data is None else data.n) or default
+    stated = spec.n or default
     n = stated if getattr(spec.mechanism, "n", None) else min(int(stated), _MOST_RECORDS)
     names = data.columns if data is not None else None
     if not spec.mechanism.protects:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,14 +15,14 @@ from dpmix.cli.options import (
     Quiet,
     Set,
     Spec,
+    Threads,
     Version,
     check_files,
     checked_spec,
     emit,
     print_plan,
-    say,
 )
-from dpmix.errors import UsageError
+from dpmix.errors import UsageError, say
 
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
@@ -55,11 +54,11 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="Page (.html) or picture (.svg, .png) to write."),
+        typer.Option(
+            "--report", metavar="FILE", help="Page (.html) or picture (.svg, .png) to write.", readable=False
+        ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
-    ] = None,
+    jobs: Threads = None,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -93,7 +92,7 @@ def advise(
     emit(json.dumps(found.to_json()) if as_json else found.to_text())
     if as_json:  # the text has them
         for text in found.warnings:
-            print(f"dpmix: {text}", file=sys.stderr)
+            say(text)
     if report is not None:
         say(f"wrote {report}", quiet)
 

@@ -17,18 +17,22 @@ import typer
 
 from dpmix.cli.advise_command import advise
 from dpmix.cli.file_commands import app as ledger_app
-from dpmix.cli.file_commands import card, export, show
+from dpmix.cli.file_commands import card, export, predict, show, tally
 from dpmix.cli.options import (
+    AllowCode,
+    Chains,
     Dataset,
     Debug,
     DryRun,
     Force,
+    Json,
     Ledger,
     NewLedger,
     NoLedger,
     Quiet,
     Set,
     Spec,
+    Threads,
     Version,
     Yes,
     add_examples,
@@ -39,12 +43,9 @@ from dpmix.cli.options import (
     output_option,
     overview,
     print_plan,
-    say,
 )
-from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
-from dpmix.cli.tally_command import tally
-from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.run.exit_codes import heed_signals, messages, run
 
@@ -119,7 +120,9 @@ def fit(
     output: Annotated[Path, output_option("Chains file to write (HDF5).")],
     release: Annotated[
         Path | None,
-        typer.Option("--release", metavar="FILE", help="Release file; else the spec's release section."),
+        typer.Option(
+            "--release", metavar="FILE", help="Release file; else the spec's release section.", readable=False
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     chain_id: Annotated[
@@ -128,12 +131,8 @@ def fit(
     chains: Annotated[
         int | None, typer.Option("--chains", min=1, metavar="N", help="Number of chains, for sampler.chains.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
-    ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-    ] = False,
+    jobs: Threads = None,
+    allow_code: AllowCode = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -187,13 +186,12 @@ def fit(
 
 @app.command()
 def summarize(
-    chains: Annotated[
-        list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
-    ],
+    chains: Chains,
     output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.")
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.", readable=False),
     ] = None,
     require_convergence: Annotated[
         bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
@@ -303,6 +301,7 @@ def synthesize(
             "--chains",
             metavar="FILE",
             help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
+            readable=False,
         ),
     ] = None,
     records: Annotated[
@@ -320,7 +319,8 @@ def synthesize(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --compare: print one JSON object.")] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.", readable=False),
     ] = None,
     ledger: Ledger = None,
     dataset: Dataset = None,
@@ -414,11 +414,11 @@ def warmup(
     spec: Spec,
     release: Annotated[
         Path | None,
-        typer.Option("--release", metavar="FILE", help="Release file; else one of made-up records."),
+        typer.Option(
+            "--release", metavar="FILE", help="Release file; else one of made-up records.", readable=False
+        ),
     ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-    ] = False,
+    allow_code: AllowCode = False,
     set_: Set = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -458,7 +458,7 @@ def audit(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Run the command of the spec's section audit.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     set_: Set = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -528,7 +528,11 @@ def init(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Folder to write to, where a spec goes with other files."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write to, where a spec goes with other files.",
+            readable=False,
         ),
     ] = None,
     force: Force = False,

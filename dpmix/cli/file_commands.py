@@ -1,26 +1,37 @@
-"""Commands on files that are there: `dpmix show`, `export` and `card`, and those of ``dpmix ledger``."""
+"""Commands on files that are there: show, export, card, predict, tally, and those of ``dpmix ledger``."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dpmix.cli.options import (
+    Chains,
     Debug,
     DryRun,
     Force,
+    Json,
     NewLedger,
     Quiet,
+    Set,
     Version,
     check_files,
+    check_suffix,
+    checked_spec,
     emit,
     output_option,
-    say,
 )
-from dpmix.errors import SpecError
+from dpmix.errors import SpecError, UsageError, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def show(
@@ -30,9 +41,10 @@ def show(
             metavar="FILE",
             help="Release, tally, chains, summary, ledger, synthetic records, spec or card.",
             show_default=False,
+            readable=False,
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
@@ -51,6 +63,7 @@ def export(
             metavar="FILE",
             help="Release, tally, chains, summary, ledger or synthetic records.",
             show_default=False,
+            readable=False,
         ),
     ],
     output: Annotated[
@@ -75,7 +88,7 @@ def export(
     from dpmix.api import export as api
 
     if dry_run:
-        name, found = api.planned(file, output, table=table, force=force)
+        _, name, found = api.planned(file, output, table=table, force=force)
         return emit(
             f"would write {found.rows:,} rows of {name}: {', '.join(found.columns)}\nwould write {output}"
         )
@@ -84,20 +97,25 @@ def export(
         say(f"wrote {output}", quiet)
 
 
-# The command `dpmix card`
-
-
 def card(
     release: Annotated[
         Path,
         typer.Argument(
-            metavar="RELEASE", help="Release file, or synthetic records (csv).", show_default=False
+            metavar="RELEASE",
+            help="Release file, or synthetic records (csv).",
+            show_default=False,
+            readable=False,
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Card (.yaml), or Croissant (.json).", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Card (.yaml), or Croissant (.json).",
+            show_default=False,
+            readable=False,
         ),
     ],
     force: Force = False,
@@ -121,12 +139,262 @@ def card(
     say(f"wrote {written}", quiet)
 
 
-# The commands of ``dpmix ledger``: what has been released of each data set, and what may be
+# Predictions by a fit
+
+
+_IN_MEMORY = 1 << 24  # bytes of what goes to standard output when all of it is there
+
+
+def predict(
+    chains: Chains,
+    at: Annotated[
+        Path,
+        typer.Option(
+            "--at",
+            metavar="FILE",
+            help="Records to predict (csv, tsv, also .gz; parquet, feather, arrow), columns by name; "
+            "- for CSV on standard input.",
+            show_default=False,
+            readable=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None, output_option("Table to write (csv or csv.gz); else it is printed.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object a record.")] = False,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="mean|record",
+            help="Of a regression: intervals of the mean response (mean, the default) or of a new record.",
+            show_default=False,
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="MARK", help="Character between cells of --at, or tab.", show_default=False
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar="MARK", help="Decimal mark of --at: . or ,", show_default=False),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option("--encoding", metavar="NAME", help="Encoding of --at, as latin-1.", show_default=False),
+    ] = None,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Predict the class or the response of records by a fit of naive_bayes or linear_regression."""
+    if interval not in (None, "mean", "record"):
+        raise UsageError(f"--interval: {interval} is neither mean nor record")
+    from dpmix.spec.load import check_overrides
+
+    check_overrides(set_ or ())  # before anything heavy is imported
+    from dpmix.api.at_file import dialect_of
+
+    dialect = dialect_of(delimiter, decimal, encoding)
+    check_files([*chains, at], [] if output is None else [output], force)
+    from dpmix.api import predict as api
+    from dpmix.run.progress import show_phase
+
+    if output is not None:
+        api.check_table_output(output, [*chains, at], force=force)
+    if dry_run:
+        names = ", ".join(str(path) for path in (*chains, at))
+        return emit(f"would read {names}\nwould write {output or 'to standard output'}")
+    with contextlib.ExitStack() as stack:
+        takers: list[Callable[[Sequence[str], NDArray[Any]], None]] = []
+        if output is not None:
+            takers.append(api.csv_writer(stack.enter_context(api.writing(output, force=force))))
+        printed: IO[str] | None = None
+        if as_json or output is None:
+            printed = stack.enter_context(  # so that an error prints no part of it
+                tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", newline="")
+            )
+            takers.append(_json_writer(printed) if as_json else api.csv_writer(printed))
+
+        def take(columns: Sequence[str], values: NDArray[Any]) -> None:
+            for write in takers:
+                write(columns, values)
+
+        overrides = tuple(set_ or ())
+        with show_phase("predicting", quiet):
+            api.predict_pieces(
+                chains, at, take, overrides=overrides, interval=interval, dialect=dialect, quiet=quiet
+            )
+        if printed is not None:
+            if as_json:
+                printed.write("]\n")
+            _print(printed)
+    if output is not None:
+        say(f"wrote {output}", quiet)
+
+
+def _json_writer(stream: IO[str]) -> Callable[[Sequence[str], NDArray[Any]], None]:
+    """Return what writes pieces as the rows of one JSON list, without its end."""
+    started = False
+
+    def write(columns: Sequence[str], values: NDArray[Any]) -> None:
+        nonlocal started
+        for row in values.tolist():
+            stream.write(", " if started else "[")
+            stream.write(json.dumps(dict(zip(columns, row, strict=True))))
+            started = True
+
+    return write
+
+
+def _print(stream: IO[str]) -> None:
+    from dpmix.store.frames import data_output
+
+    stream.seek(0)
+    output = data_output()
+    while text := stream.read(1 << 20):
+        output.write(text)
+    output.flush()
+
+
+# Tallies: counts of a release in public cells
+
+
+def tally(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SPEC] PART...",
+            help="A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV "
+            "or Parquet files.",
+            show_default=False,
+            readable=False,
+        ),
+    ] = None,
+    output: Annotated[Path | None, output_option("Tally to write (HDF5: .h5, .hdf5 or .nc).")] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            "--width",
+            metavar="W",
+            help="Width of the cells, in the data's units, or auto; else sampler.width of SPEC.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of processes; by default 1."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Count on the Dask cluster of this scheduler, such as tcp://head:8786.",
+            show_default=False,
+        ),
+    ] = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print the query that counts in any SQL engine, and do nothing.")
+    ] = False,
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            "--counts",
+            metavar="FILE",
+            help="Result of that query: csv with the header cell,count.",
+            readable=False,
+        ),
+    ] = None,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Count a release of any size in public cells, and add tallies up; fit takes the tally."""
+    given = list(files or ())
+    spec = given.pop(0) if given and given[0].name.lower().endswith((".yaml", ".yml")) else None
+    for path in given:
+        if path.name.lower().endswith((".yaml", ".yml")):
+            raise UsageError(f"{path}: a spec stands first, and there is one at most")
+    if set_ and spec is None:
+        raise UsageError("--set: overrides a key of SPEC, and there is none")
+    checked = None if spec is None else checked_spec(spec, set_)
+    asked = _width(width)
+    if sql:
+        _print_query(checked, given, asked, output, counts, jobs, scheduler)
+        return
+    if output is None:
+        raise UsageError("--output FILE: missing; name the tally to write")
+    check_files([spec, *given, counts], [output], force)
+    check_suffix(output, "a tally", strict=True)
+    from dpmix.api import tally as api
+    from dpmix.numerics.in_words import permits_verbatim
+
+    options: dict[str, Any] = {"counts": counts, "width": asked, "jobs": jobs or 1, "scheduler": scheduler}
+    if dry_run:
+        return emit(f"would {api.plan(given, checked, **options)}\nwould write {output}")
+    found = api.tally(given, checked, output, force=force, quiet=quiet, **options)
+    assert found.tally is not None  # what a tally is
+    weak = permits_verbatim(found.delta, found.n)
+    if weak:
+        say(f"warning: {weak}")
+    say(f"counted {found.n:,} records in {len(found.tally.counts):,} cells", quiet)
+    say(f"wrote {output}", quiet)
+
+
+def _width(text: str | None) -> float | Literal["auto"] | None:
+    if text is None or text == "auto":
+        return None if text is None else "auto"
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise UsageError(f"--width: {text} is neither a positive number nor auto")
+    return number
+
+
+def _print_query(
+    spec: Any,
+    parts: list[Path],
+    width: float | Literal["auto"] | None,
+    output: Path | None,
+    counts: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+) -> None:
+    if spec is None:
+        raise UsageError("SPEC: missing; --sql makes its query from the mechanism and column of a spec")
+    for name, value in (
+        ("PART", parts or None),
+        ("--output", output),
+        ("--counts", counts),
+        ("--jobs", jobs),
+        ("--scheduler", scheduler),
+    ):
+        if value is not None:
+            raise UsageError(f"{name}: --sql prints a query, and reads and writes nothing; leave it out")
+    from dpmix.api.tally import tally_sql
+
+    print(tally_sql(spec, width=width), flush=True)  # as it is: names are what the database looks for
+
+
+# Ledgers: what has been released of each data set, and what may be
 
 
 app = typer.Typer(help="Curator: what has been released of each data set, and what may be.")
 
-File = Annotated[Path, typer.Argument(metavar="LEDGER", help="Ledger file (JSON).", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(metavar="LEDGER", help="Ledger file (JSON).", show_default=False, readable=False)
+]
 
 
 @app.command("show")
@@ -135,7 +403,7 @@ def show_(
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:

@@ -1,8 +1,7 @@
-"""What the commands share: options, how they read specs, check files and speak, and examples of their use."""
+"""What the commands share: options, how they read specs and check files, and examples of their use."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False)]
+Spec = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False, readable=False)
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -33,6 +34,15 @@ Set = Annotated[
         show_default=False,
     ),
 ]
+Chains = Annotated[
+    list[Path],
+    typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False, readable=False),
+]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+]
+Threads = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
 DryRun = Annotated[
@@ -42,7 +52,10 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Ledger = Annotated[
     Path | None,
     typer.Option(
-        "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
+        "--ledger",
+        metavar="FILE",
+        help="Enter the release in this file, and keep to the budget it has.",
+        readable=False,
     ),
 ]
 Dataset = Annotated[
@@ -136,34 +149,15 @@ def emit(text: str) -> None:
     print(printable(text), flush=True)
 
 
-def say(text: str, quiet: bool) -> None:
-    """Tell the user something that is no data."""
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
-
-
 # What stands at the end of each command's ``--help``: examples of its use
 
 
 _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
-    "init": (
-        "dpmix init",
-        "dpmix init laplace > spec.yaml",
-        "dpmix init custom -o folder",
-    ),
-    "validate": (
-        "dpmix validate spec.yaml",
-        "dpmix validate spec.yaml --set mechanism.epsilon=1",
-    ),
+    "init": ("dpmix init", "dpmix init laplace > spec.yaml", "dpmix init custom -o folder"),
+    "validate": ("dpmix validate spec.yaml", "dpmix validate spec.yaml --set mechanism.epsilon=1"),
     "schema": ("dpmix schema > dpmix.schema.json",),
-    "calibrate": (
-        "dpmix calibrate spec.yaml",
-        "dpmix calibrate spec.yaml --set mechanism.epsilon=0.5",
-    ),
-    "advise": (
-        "dpmix advise spec.yaml",
-        "dpmix advise spec.yaml --epsilon 0.5,1,2 --n 1e3,1e4",
-    ),
+    "calibrate": ("dpmix calibrate spec.yaml", "dpmix calibrate spec.yaml --set mechanism.epsilon=0.5"),
+    "advise": ("dpmix advise spec.yaml", "dpmix advise spec.yaml --epsilon 0.5,1,2 --n 1e3,1e4"),
     "privatize": (
         "dpmix privatize spec.yaml -o release.h5",
         "dpmix privatize spec.yaml -o release.h5 --dry-run",
@@ -194,15 +188,8 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "dpmix tally spec.yaml --sql > query.sql",
         "dpmix tally spec.yaml --counts result.csv -o tally.h5",
     ),
-    "card": (
-        "dpmix card release.h5 -o card.yaml",
-        "dpmix card release.h5 -o croissant.json",
-    ),
-    "show": (
-        "dpmix show release.h5",
-        "dpmix show chains.h5 --json",
-        "dpmix show ledger.json",
-    ),
+    "card": ("dpmix card release.h5 -o card.yaml", "dpmix card release.h5 -o croissant.json"),
+    "show": ("dpmix show release.h5", "dpmix show chains.h5 --json", "dpmix show ledger.json"),
     "export": (
         "dpmix export chains.h5 -o draws.csv",
         "dpmix export release.h5 -o release.parquet",
@@ -226,10 +213,7 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "dpmix sweep sweep.yaml -o folder --emit sbatch",
         "dpmix sweep sweep.yaml -o folder --gather",
     ),
-    "ledger show": (
-        "dpmix ledger show ledger.json",
-        "dpmix ledger show ledger.json --dataset people --json",
-    ),
+    "ledger show": ("dpmix ledger show ledger.json", "dpmix ledger show ledger.json --dataset people --json"),
     "ledger budget": ("dpmix ledger budget ledger.json --dataset people --epsilon 3",),
 }
 
@@ -237,12 +221,7 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 def add_examples(app: Any, above: str = "") -> None:
     """Put examples below the help of every command of an application that has none of its own.
 
-    Parameters
-    ----------
-    app : typer.Typer
-        With all its commands registered.
-    above : str
-        The name of the group that it is within, with a space after it.
+    `above` is the name of the group that it is within, with a space after it.
     """
     for command in app.registered_commands:
         name = command.name or command.callback.__name__.rstrip("_")

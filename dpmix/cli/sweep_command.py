@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmix.cli.options import Dataset, Debug, Ledger, NewLedger, Quiet, Yes, say
+from dpmix.cli.options import AllowCode, Dataset, Debug, Ledger, NewLedger, Quiet, Yes
 from dpmix.cli.options import emit as put_out
-from dpmix.errors import UsageError
+from dpmix.errors import UsageError, say
 
 
 def sweep(
     spec: Annotated[
-        Path, typer.Argument(metavar="SWEEP", help="Spec of the sweep (YAML).", show_default=False)
+        Path,
+        typer.Argument(metavar="SWEEP", help="Spec of the sweep (YAML).", show_default=False, readable=False),
     ],
     output: Annotated[
         Path,
@@ -25,6 +26,7 @@ def sweep(
             metavar="FOLDER",
             help="Folder of the sweep; what is finished there is not run again.",
             show_default=False,
+            readable=False,
         ),
     ],
     jobs: Annotated[
@@ -55,9 +57,7 @@ def sweep(
             help="Exit with 5 if chains of any run have not converged; the table is written all the same.",
         ),
     ] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-    ] = False,
+    allow_code: AllowCode = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON object.")] = False,
     set_: Annotated[
         list[str] | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from dpmix.data.missing import Missing
 from dpmix.data.simulations import generators, simulate_groups, simulate_records
 from dpmix.data.tables import count_records, holds_text, load_mixed, load_table, load_text
-from dpmix.errors import DataError, SpecError
+from dpmix.errors import DataError, SpecError, say
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
@@ -202,13 +201,8 @@ def _load_categories(spec: RunSpec, *, several: bool = False) -> Data:
         of = "every column" if several else "the column"
         raise SpecError(f"data.categories: missing; list the public categories of {of}")
     missing = missing_of(section)
-    texts = dict(
-        zip(
-            section.columns,
-            load_text(section.source, section.columns, least=2, missing=missing),
-            strict=True,
-        )
-    )
+    found = load_text(section.source, section.columns, least=2, missing=missing)
+    texts = dict(zip(section.columns, found, strict=True))
     missing.tell()
     codes = [
         coded(texts[column], column, tuple(str(name) for name in names or ()))
@@ -347,7 +341,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         raise DataError(f"{path} {problem}")
     warning = None if n is None else mechanism.warning(values, n)
     if warning is not None:
-        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
+        say(f"warning: {path}: {warning}")
     return Release(
         values=values,
         columns=names,

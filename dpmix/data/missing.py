@@ -6,7 +6,6 @@ others, and a record left out would make the published number of records depend 
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.errors import say
 from dpmix.spec.data_section import CATEGORY, LABEL
 from dpmix.spec.table_source import MARKS
 
@@ -55,11 +55,9 @@ class Missing:
         """Whether a cell of a column, without spaces around it, is a missing value."""
         return text in MARKS and text not in self._listed.get(name, ())
 
-    def label(self, name: str, row: int) -> str | None:
-        """Return the label that stands for a missing value of a row, None where nothing does; count it."""
-        value = self.stand.get(name)
-        if value is None:
-            return None
+    def label(self, name: str, row: int) -> str:
+        """Return the label that stands for the missing value of a row, and count it."""
+        value = self.stand[name]
         self.met[name] += 1
         self._holes[name].append(row)
         return LABEL if value == CATEGORY else str(value)
@@ -86,10 +84,7 @@ class Missing:
     def as_read(self, table: Mapping[str, Floats | Sequence[str]]) -> dict[str, Floats | Sequence[str]]:
         """Return a table as it was read, its missing values NaN or empty: the same whatever stands for them.
 
-        Parameters
-        ----------
-        table : mapping of str to float64 array (n,), or tuple of n str
-            By column, filled in.
+        Columns are by name, filled in: float64 arrays (n,), or tuples of n texts.
         """
         found = dict(table)
         for name, rows in self._holes.items():
@@ -115,4 +110,4 @@ class Missing:
                 value = self.stand[name]
                 shown = f"the category {LABEL}" if value == CATEGORY else f"{value}"
                 text = f"{count} missing value{'s' * (count > 1)} of {name} taken as {shown}"
-            print(f"dpmix: note: {text}", file=sys.stderr)
+            say(f"note: {text}")

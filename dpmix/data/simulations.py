@@ -1,4 +1,7 @@
-"""Simulated data sets that can stand in for a confidential file."""
+"""Simulated data sets that can stand in for a confidential file.
+
+Each function draws n records, shape (n, d) of float64; of one column unless it says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,6 @@ def three_gaussians(n: int, rng: np.random.Generator) -> Floats:
     """Draw from the equal mixture of N(-5, 1), N(0, 1), N(5, 1) truncated to [-10, 10].
 
     Source: Beraha, Favaro and Rao (2024), section 4.1.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1)
     """
     return _three_gaussians(n, rng)[0]
 
@@ -54,17 +46,6 @@ def three_betas(n: int, rng: np.random.Generator) -> Floats:
     """Draw from the equal mixture of Beta(5, 50), Beta(50, 50) and Beta(50, 5) on [0, 1].
 
     Source: Beraha, Favaro and Rao (2024), section 4.2.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1)
     """
     return _three_betas(n, rng)[0]
 
@@ -76,17 +57,6 @@ def waiting_times(n: int, rng: np.random.Generator) -> Floats:
     length of the study) are not public. This stands in for them, with the same bounds: many donors come
     back soon after the 90 days, the others within years. Mixture of 0.6 N(4.85, 0.2^2) and
     0.4 N(5.9, 0.5^2), truncated to the bounds; the shape is ours, no estimate from those records.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1)
     """
     return _waiting_times(n, rng)[0]
 
@@ -96,17 +66,6 @@ def dyadic_geometric(n: int, rng: np.random.Generator) -> Floats:
 
     The k-th midpoint, by increasing resolution, has probability 0.1 0.9^(k - 1): repeated values, and a
     long tail of rare ones. After Appendix C.2 of the paper on synthesis by Pitman-Yor processes.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1)
     """
     k = rng.geometric(DYADIC_SUCCESS, n)
     level = np.floor(np.log2(k))
@@ -118,17 +77,6 @@ def beta_grid(n: int, rng: np.random.Generator) -> Floats:
 
     After Appendix C.1 of the paper on synthesis by Pitman-Yor processes, which weights a regular grid by a
     mixture of two betas.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 1)
     """
     grid, weights = beta_grid_law()
     return rng.choice(grid, n, p=weights)[:, None]
@@ -146,18 +94,7 @@ def naive_bayes(n: int, rng: np.random.Generator) -> Floats:
 
     Source: Ju, Awan, Gong and Rao (2022), section 4. Probabilities of the classes are those of its Table 1;
     those of the levels, which it does not print, were drawn once from Dirichlet(2, 2, 2), and rounded.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 6)
-        Whole numbers from 1 on; the class stands last.
+    The class stands last, all are whole numbers from 1 on.
     """
     uniform = rng.random((n, len(FIVE_CLASSES_LEVELS) + 1))
     shares, levels = five_classes_law()
@@ -178,18 +115,7 @@ def linear_regression(n: int, rng: np.random.Generator) -> Floats:
 
     Setting: Ju, Awan, Gong and Rao (2022), section 5. Its parameters stand in a supplement; these
     are of the example in the R package dapper, for the same method.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 3)
-        The response stands last.
+    The response stands last.
     """
     normal = rng.standard_normal((n, len(REGRESSION_X) + 1))
     x = np.array(REGRESSION_X) + normal[:, :-1]
@@ -199,23 +125,9 @@ def linear_regression(n: int, rng: np.random.Generator) -> Floats:
 
 
 def dirichlet(n: int, rng: np.random.Generator, alpha: Sequence[float]) -> Floats:
-    """Draw compositions from the Dirichlet distribution.
+    """Draw compositions of d parts, rows that sum to 1, from the Dirichlet distribution of d parameters.
 
     Source: Guo, Barrientos and Pena, section 4.1.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    rng : Generator
-        Source of randomness.
-    alpha : sequence of float
-        Its d parameters.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, d)
-        Rows that sum to 1.
     """
     return rng.dirichlet(np.asarray(alpha, dtype=np.float64), n)
 

@@ -6,7 +6,8 @@ An error names the file, the column and the record, never a value: a message may
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.missing import Missing
-from dpmix.data.refusals import advice, no_column, too_many
 from dpmix.data.text_tables import (
     Take,
+    advice,
     is_text,
+    no_column,
     number_in,
     numbers_in_text,
     read_text,
     records_in_text,
     texts_in_text,
+    too_many,
 )
 from dpmix.data.typed_tables import as_floats, pieces
 from dpmix.errors import DataError
@@ -134,7 +137,7 @@ def from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     return np.column_stack([series[name] for name in chosen]), tuple(chosen)
 
 
-# The one reader of tables, from whatever they come: checked cell by cell, in one sentence where it refuses
+# Tables of every kind
 
 
 TableSource = Path | StandardInput | TableFiles
@@ -180,11 +183,8 @@ def load_table(
     found: list[NDArray[np.float64]] = []
     names: tuple[str, ...] = ()
     for part in source.parts:
-        _check_there(part)
-        try:
+        with _reading(part):
             values, own = _numbers_of(part, source, columns, public, missing)
-        except OSError as error:
-            raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
         if found and own != names:
             raise DataError(
                 f"{part} {_differing(own, names, public)} than {source.parts[0]}, but is of one table"
@@ -229,25 +229,16 @@ def load_text(
     public: bool = False,
     missing: Missing | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """Read the named columns of a table as text, spaces around it taken off.
+    """Return the cells of the named columns of a table as text, spaces around it taken off.
 
     Parameters
     ----------
-    path : Path
-        The table.
-    columns : sequence of str
-        Names of the columns.
-    least : int
-        The smallest number of records that is accepted.
+    path, columns, least
+        As in `load_table`.
     public : bool
-        As in `load_table`; labels of tables that are not may be no marks of missing values, either.
+        As there; labels of tables that are not may be no marks of missing values, either.
     missing : Missing, optional
         What stands for missing values, and which categories look like them.
-
-    Returns
-    -------
-    tuple of tuple of str
-        The cells of each column.
 
     Raises
     ------
@@ -258,11 +249,8 @@ def load_text(
     stand = Missing() if missing is None else missing
     found: list[list[str | None]] = [[] for _ in columns]
     for part in source.parts:
-        _check_there(part)
-        try:
+        with _reading(part):
             own = _texts_of(part, source, columns, public, stand)
-        except OSError as error:
-            raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
         for column, more in zip(found, own, strict=True):
             column.extend(more)
     n = len(found[0])
@@ -271,16 +259,9 @@ def load_text(
     if n < least:
         raise DataError(f"{source} has {n} record{'s' * (n != 1)}; at least {least} are needed")
     return tuple(
-        tuple(_filled(stand, name, row) if text is None else text for row, text in enumerate(column))
+        tuple(stand.label(name, row) if text is None else text for row, text in enumerate(column))
         for name, column in zip(columns, found, strict=True)
     )
-
-
-def _filled(missing: Missing, name: str, row: int) -> str:
-    """Return what stands for a missing text."""
-    label = missing.label(name, row)
-    assert label is not None  # the readers have looked
-    return label
 
 
 def load_mixed(
@@ -292,18 +273,7 @@ def load_mixed(
     public: bool = False,
     missing: Missing | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
-    """Read some columns of a table as numbers and others as text, by name.
-
-    Parameters
-    ----------
-    path : Path
-        The table.
-    numeric, textual : sequence of str
-        Names of the columns.
-    least : int
-        The smallest number of records that is accepted.
-    public, missing
-        As in `load_table`.
+    """Read columns of a table by name, some as numbers and others as text, as `load_table` and `load_text`.
 
     Raises
     ------
@@ -325,14 +295,7 @@ def load_mixed(
 
 
 def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
-    """Return the number of records of a table without a look at what its cells hold.
-
-    Parameters
-    ----------
-    path : Path, StandardInput or Source
-        As in `load_table`.
-    columns : sequence of str or None
-        Names of columns, which it must have.
+    """Return the number of records of a table that has these columns, without a look at what its cells hold.
 
     Raises
     ------
@@ -343,18 +306,14 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
     source = _source_of(path)
     count = 0
     for part in source.parts:
-        _check_there(part)
-        try:
+        with _reading(part):
             if is_text(part):
                 count += records_in_text(part, source.dialect, columns)
             elif isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"):
                 count += len(_numbers_of(part, source, columns, False, None)[0])
             else:
-                count += sum(
-                    len(next(iter(p.values())).values) for p in pieces(_typed(part, ()), columns, False)
-                )
-        except OSError as error:
-            raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
+                found = pieces(_typed(part, ()), columns, False)
+                count += sum(len(next(iter(piece.values())).values) for piece in found)
     if count > MOST_RECORDS:
         raise too_many(source, 1)
     if count < 2:
@@ -365,15 +324,8 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
 def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
     """Hand over the named cells of each record of a table, as text, one record after the other.
 
-    Parameters
-    ----------
-    path : Path
-        The table, whose header an error may show.
-    columns : sequence of str
-        Names of the columns.
-    take : callable
-        Takes the number of a record, its line (its number again where there are no lines), and its cells by
-        name.
+    `take` has the number of a record, its line (its number again where there are no lines), and its cells by
+    name. An error may show the header.
 
     Raises
     ------
@@ -382,8 +334,7 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
     """
     source = _source_of(path)
     for part in source.parts:
-        _check_there(part)
-        try:
+        with _reading(part):
             if is_text(part):
                 read_text(part, source.dialect, columns, take, True)
                 continue
@@ -393,24 +344,26 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
                 for row in zip(*(cells[name] for name in columns), strict=True):
                     record += 1
                     take(record, record, dict(zip(columns, row, strict=True)))
-        except OSError as error:
-            raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
 
 
 def _source_of(path: TableSource) -> TableFiles:
     return path if isinstance(path, TableFiles) else TableFiles.of(path)
 
 
-def _check_there(part: Part) -> None:
-    """Refuse a file that is not there, or of no known format."""
-    if not isinstance(part, Path):
-        return
-    if not part.exists():
-        raise DataError(f"{part} does not exist")
-    if part.is_dir():
-        raise DataError(f"{part} is a directory, not a table")
-    if not part.name.lower().endswith(TABLE_SUFFIXES):
-        raise DataError(f"{part} is none of {', '.join(TABLE_SUFFIXES)}")
+@contextmanager
+def _reading(part: Part) -> Iterator[None]:
+    """Refuse a file that is not there, of no known format, or that the block cannot read."""
+    if isinstance(part, Path):
+        if not part.exists():
+            raise DataError(f"{part} does not exist")
+        if part.is_dir():
+            raise DataError(f"{part} is a directory, not a table")
+        if not part.name.lower().endswith(TABLE_SUFFIXES):
+            raise DataError(f"{part} is none of {', '.join(TABLE_SUFFIXES)}")
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
 
 
 def holds_text(path: TableSource) -> bool:

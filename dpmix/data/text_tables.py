@@ -1,10 +1,7 @@
 """Tables of text: CSV and TSV, plain or packed, and standard input; checked cell by cell.
 
-An error names the file, the column and the record, never a value: a message may be shown to others.
-
-From the cells of a table to numbers: decimal marks, thousands separators, dates.
-
-What a cell holds is said of it in words, and never shown.
+An error names the file, the column and the record, and says in words what a cell holds, never its value: a
+message may be shown to others. Tables that know the types of their columns have the same errors.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from __future__ import annotations
 import csv
 import datetime
 import decimal
+import difflib
 import gzip
 import io
 import math
@@ -27,7 +25,6 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.refusals import cannot_be, empty_end, no_column, no_value, too_many
 from dpmix.errors import DataError
 from dpmix.spec.days import day_of
 from dpmix.spec.limits import MOST_PER_BYTE_OF_TEXT, MOST_RECORDS, MOST_VALUES, ROOM_OF_TEXT
@@ -41,8 +38,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Parse",
     "Take",
+    "cannot_be",
     "complaint",
+    "empty_end",
     "is_text",
+    "no_column",
+    "no_value",
     "number_in",
     "numbers_in_text",
     "object_text",
@@ -51,7 +52,77 @@ __all__ = [
     "read_text",
     "records_in_text",
     "texts_in_text",
+    "too_many",
 ]
+
+
+# Errors: they name file, column, record and line, and show nothing of confidential data
+
+
+def place(record: int, line: int | None) -> str:
+    """Name a record of a table, and its line where it has one."""
+    return f"record {record}" if line is None else f"record {record} (line {line})"
+
+
+def no_value(part: object, name: str, record: int, line: int | None, text: str, public: bool) -> DataError:
+    """Return the error of a cell that is a missing value."""
+    problem = "is missing" if text else "is empty"
+    more = "" if public else f"; {advice(name)}"
+    return DataError(f"{part}: the cell of column {name!r} in {place(record, line)} {problem}{more}")
+
+
+def cannot_be(part: object, name: str, record: int, line: int | None, why: str) -> DataError:
+    """Return the error of a cell that does not hold what its column is of."""
+    return DataError(f"{part}: the cell of column {name!r} in {place(record, line)} {why}")
+
+
+def empty_end(part: object, line: int, public: bool) -> DataError:
+    """Return the error of empty lines at the end of one column, which may be missing values or no records."""
+    what = "remove it" if public else "write NA in it if it is a missing value, and remove it only"
+    return DataError(f"{part} ends in an empty line (line {line}); {what} if it is no record")
+
+
+def too_many(path: object, width: int) -> DataError:
+    """Return the error of a table that has more records than are read."""
+    most = min(MOST_RECORDS, MOST_VALUES // max(1, width))
+    wide = f"{width} column{'s' * (width != 1)}"
+    return DataError(f"{path} has more than {most:,} records of {wide}, the most that are read")
+
+
+def no_column(
+    path: object, name: str, known: Sequence[str], *, public: bool, sure: Sequence[str] = ()
+) -> DataError:
+    """Return the error of a missing column.
+
+    `known` is the first line of the table, or its names of columns; those that are names for `sure` among
+    them. `public`: whether these may be shown. The first line of a confidential table may be a record: of it
+    only what differs by capitals and marks from what was asked for is shown.
+    """
+    alike = [k for k in known if _bare(k) == _bare(name)]
+    close = alike or difflib.get_close_matches(name, known if public else sure, n=1, cutoff=0.5)
+    if close:
+        return DataError(f"{path} has no column {name!r}; did you mean {close[0]!r}?")
+    if not public:
+        among = f"among its {len(known)} columns" if len(known) != 1 else "in its one column"
+        return DataError(
+            f"{path} has no column {name!r} {among}; give it as the first line does, which must be a header"
+        )
+    listed = ", ".join(repr(k) for k in known[:8]) + (", .." if len(known) > 8 else "")
+    return DataError(f"{path} has no column {name!r}; it has {listed or 'none'}")
+
+
+def _bare(name: str) -> str:
+    """Return a name without capitals, spaces and marks."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def advice(name: str) -> str:
+    """Say what to do about a missing value of a column."""
+    return (
+        f"say in data.missing what stands for it, as in {{{name}: value}}; dropping records is not free: "
+        "their number n is published, and would tell of one person's missing value"
+    )
+
 
 # From the cells of a table to numbers: decimal marks, thousands separators, dates
 
@@ -79,14 +150,9 @@ def _with_comma(text: str) -> float | None:
 
 
 def parser_of(decimal_mark: str, *, dates: bool) -> Parse:
-    """Return what reads the cells of a column.
+    """Return what reads the cells of a column, with the decimal mark ``"."`` or ``","``.
 
-    Parameters
-    ----------
-    decimal_mark : str
-        ``"."`` or ``","``.
-    dates : bool
-        Whether the column holds dates: days since 1970-01-01.
+    In a column of `dates` they are days since 1970-01-01.
     """
     if dates:
         return day_of
@@ -148,8 +214,7 @@ def object_text(value: Any) -> str:
     raise DataError(f"holds values of the type {type(value).__name__}; text, numbers or dates are read")
 
 
-# Tables of text: CSV and TSV, plain or packed, and standard input; checked cell by cell
-
+# Tables
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
@@ -315,12 +380,7 @@ def _wanted(
 
 
 def _parse_csv(
-    path: Part,
-    reader: Any,
-    delimiter: str,
-    columns: Sequence[str] | None,
-    take: Take,
-    public: bool,
+    path: Part, reader: Any, delimiter: str, columns: Sequence[str] | None, take: Take, public: bool
 ) -> tuple[str, ...]:
     header = _header(path, reader)
     wanted = _wanted(path, reader, header, delimiter, columns, public)

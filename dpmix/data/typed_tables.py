@@ -1,7 +1,5 @@
 """Tables that know the types of their columns: Parquet and Arrow files, and DataFrames and arrays of Python.
 
-Columns of tables that know their types: of Parquet and Arrow, of DataFrames, of arrays.
-
 What is made of a column is what would be made of it as a column of a CSV table, so that the ledger knows one
 table in all formats: numbers are doubles, dates are days since 1970-01-01, and text is what would be written.
 """
@@ -18,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
-from dpmix.data.text_tables import complaint, object_text, parser_of
+from dpmix.data.text_tables import cannot_be, complaint, no_column, no_value, object_text, parser_of, too_many
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
 from dpmix.spec.table_source import MARKS, InMemory
@@ -30,8 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_floats", "pieces"]
 
-# Columns of tables that know their types: of Parquet and Arrow, of DataFrames, of arrays
-
+# Columns
 
 Floats = NDArray[np.float64]
 
@@ -65,33 +61,12 @@ class Typed:
     gone: NDArray[np.bool_] | None = None
 
     def numbers(
-        self,
-        part: object,
-        name: str,
-        mark: str = ".",
-        *,
-        dates: bool,
-        public: bool,
-        holes: Collection[str],
-        first: int = 0,
+        self, part: object, name: str, *, dates: bool, public: bool, holes: Collection[str], first: int = 0
     ) -> Floats:
-        """Return the column as numbers, or days where it has dates; NaN where `holes` may be missing.
+        """Return the column as numbers, or days where it has dates; NaN where it may lack some (`holes`).
 
-        Parameters
-        ----------
-        part : object
-            The table, for errors.
-        name : str
-            The column.
-        mark : str
-            Decimal mark of numbers that are text.
-        dates : bool
-        public : bool
-            Whether NaN is a number that is not finite, rather than a missing value.
-        holes : collection of str
-            Columns that may have missing values.
-        first : int
-            Number of records before this piece.
+        In a `public` table NaN is a number that is not finite, rather than a missing value. Errors name the
+        table `part`, the column and the record, of which `first` stand before this piece.
 
         Raises
         ------
@@ -116,7 +91,7 @@ class Typed:
         elif kind == "M":
             found = days_of(self.values)
         else:
-            return self._parsed(part, name, mark, dates, public, holes, first)
+            return self._parsed(part, name, dates, public, holes, first)
         if self.gone is not None:
             found = np.where(self.gone, np.nan, found)
         if name not in holes and (not public or kind == "M" or self.gone is not None):
@@ -128,17 +103,10 @@ class Typed:
         return found
 
     def _parsed(
-        self,
-        part: object,
-        name: str,
-        mark: str,
-        dates: bool,
-        public: bool,
-        holes: Collection[str],
-        first: int,
+        self, part: object, name: str, dates: bool, public: bool, holes: Collection[str], first: int
     ) -> Floats:
         """Read the numbers, or dates, that objects are or that text writes."""
-        parse = parser_of(mark, dates=dates)
+        parse = parser_of(".", dates=dates)
         distinct, places = self._distinct(part, name)
         found = np.empty(len(distinct))
         for i, value in enumerate(distinct):
@@ -155,7 +123,7 @@ class Typed:
                 continue
             if isinstance(value, bool):
                 raise cannot_be(part, name, record, None, "is a truth value, and no number")
-            raise cannot_be(part, name, record, None, complaint(text, mark, dates=dates))
+            raise cannot_be(part, name, record, None, complaint(text, ".", dates=dates))
         return found[places]
 
     def texts(
@@ -224,8 +192,7 @@ def _text(part: object, name: str, value: Any) -> str:
         raise DataError(f"{part}: column {name!r} {error}") from None
 
 
-# Tables of typed and named columns: Parquet and Arrow files, and those that Python holds
-
+# Tables, in pieces
 
 Piece = dict[str, Typed]
 _BATCH = 1 << 16
@@ -243,8 +210,10 @@ def pieces(part: Path | InMemory, columns: Sequence[str] | None, public: bool) -
     """
     if isinstance(part, InMemory):
         yield _held(part, columns, public)
-    else:
-        yield from _stored(part, columns, public)
+        return
+    with _reading(part) as arrow:
+        for names, batch in _batches(arrow, part, columns, public):
+            yield {name: _arrow(arrow, part, name, batch.column(i)) for i, name in enumerate(names)}
 
 
 def _chosen(
@@ -284,12 +253,6 @@ def _reading(path: Path) -> Iterator[Any]:
         raise DataError(
             f"{path} is damaged, or no {path.suffix.lower().lstrip('.')} file that pyarrow reads"
         ) from None
-
-
-def _stored(path: Path, columns: Sequence[str] | None, public: bool) -> Iterator[Piece]:
-    with _reading(path) as arrow:
-        for names, batch in _batches(arrow, path, columns, public):
-            yield {name: _arrow(arrow, path, name, batch.column(i)) for i, name in enumerate(names)}
 
 
 def _batches(

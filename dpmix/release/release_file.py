@@ -11,14 +11,13 @@ import gzip
 import io
 import json
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import DataError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
@@ -123,7 +122,7 @@ def read_release(path: str | Path, *, tallies: bool = False) -> Release:
         raise _bad(path, "values", problem)
     warning = mechanism.warning(values, release.n)
     if warning is not None:
-        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
+        say(f"warning: {path}: {warning}")
     return release
 
 

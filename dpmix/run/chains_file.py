@@ -1,27 +1,37 @@
-"""One chains file, all but the draws that take room: what it must hold, and what no sampler writes."""
+"""One chains file, all but the draws that take room: what it must hold, and what no sampler writes.
+
+Of a state it holds the components of a mixture, or the parameters of a parametric model.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 from dpmix.mechanisms.laws.every import LawError, law_of
-from dpmix.numerics.in_words import neighbours_in_words
+from dpmix.models.model_protocols import GROUP
+from dpmix.numerics.in_words import figures, neighbours_in_words
 from dpmix.release.tallies import Counts, counts_problem, grid_of
-from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, layout_of, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 
-__all__ = ["Head", "MixtureFile", "NamedFile", "all_released", "check_attributes", "read_file", "with_edges"]
+__all__ = [
+    *("Head", "Held", "Ints", "MixtureFile", "NamedFile", "Stored"),
+    *("check_attributes", "check_components", "coordinates_in_words", "read_file", "same_parameters"),
+    "with_edges",
+]
 
+Ints = NDArray[np.int64]
 
 # What the root attributes of a chains file must say, whoever changed them since.
 
@@ -30,14 +40,7 @@ _FLAGS = ("private", "simulated")
 
 
 def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
-    """Check the attributes that summaries and further fits go by.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    attrs : mapping
-        Its root attributes, among them ``spec``, ``seed``, ``mechanism`` and ``dpmix_version``.
+    """Check the root attributes that summaries and further fits go by.
 
     Raises
     ------
@@ -96,54 +99,57 @@ def _bad(path: Path, name: str, problem: str) -> DataError:
 
 
 @dataclass(frozen=True)
-class Head:
+class Held:
     """What the chains files of all models hold; one row a chain.
 
     Parameters
     ----------
-    path : Path
-    attrs, spec : dict
-        Root attributes, and the resolved spec.
+    attrs : mapping
+        Root attributes, of several files the first's.
+    spec : mapping
+        The resolved spec.
     ids : int64 array (C,)
         Chain ids.
-    shape : tuple of int
-        Chains and draws.
     acceptance, log_likelihood : float64 arrays (C, D)
-        NaN where they are not there.
+        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
     seconds : float64 array (C,)
-    observed : float64 array
+        Wall time of sampling.
+    observed : float64 array (n,) or (n, columns)
         The release.
-    constants, arrays : dict
-        Scalars and arrays of `constant_data`.
+    constants : mapping of str to float
+        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
+    arrays : mapping of str to float64 array
+        Its arrays: with several columns the base measure's, and `noise_scale`.
     columns : tuple of str
-        Names of the released columns.
+        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
     tally : Counts or None
-        Of a fit to a tally; `observed` is then empty.
+        Of fits to a tally; `observed` is then empty.
     """
 
-    path: Path
-    attrs: dict[str, Attribute]
-    spec: dict[str, Any]
+    attrs: Mapping[str, Attribute]
+    spec: Mapping[str, Any]
     ids: Ints
-    shape: tuple[int, ...]
     acceptance: Floats
     log_likelihood: Floats
     seconds: Floats
     observed: Floats
-    constants: dict[str, float]
-    arrays: dict[str, Floats]
+    constants: Mapping[str, float]
+    arrays: Mapping[str, Floats]
     columns: tuple[str, ...]
     tally: Counts | None
 
     @property
     def all_released(self) -> Floats:
         """Everything that was released, which fits of one release share: values, or counts and edges."""
-        return all_released(self.observed, self.tally)
+        return self.observed if self.tally is None else with_edges(self.tally.counts, grid_of(self.tally))
 
-    @property
-    def model(self) -> str:
-        """The spec's `model.kind`."""
-        return str((self.spec.get("model") or {}).get("kind", "mixture"))
+
+@dataclass(frozen=True)
+class Head(Held):
+    """What one file holds, with its `path`; `shape` is the number of chains and of draws."""
+
+    path: Path
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -246,11 +252,6 @@ def _tally(path: Path, root: Group, data: Group) -> Counts:
     if problem is not None:
         raise DataError(f"{path} holds no tally as `dpmix fit` wrote it: {problem}")
     return Counts(counts.astype(np.int64), np.ascontiguousarray(edges[1:-1]), float(width))
-
-
-def all_released(observed: Floats, tally: Counts | None) -> Floats:
-    """Return released values, or the counts and the edges of a tally."""
-    return observed if tally is None else with_edges(tally.counts, grid_of(tally))
 
 
 def with_edges(observed: Any, edges: Floats | None) -> Floats:
@@ -375,3 +376,161 @@ def _check_mixture(file: MixtureFile) -> None:
         if not (np.isfinite(file.base).all() and (file.base[:, :, 1] > 0.0).all()):
             raise DataError(f"{path} holds a base measure that no sampler writes")
     _check_head(file)
+
+
+# What chains files hold of the components of a mixture, by kernel and base measure
+
+
+_ONLY_BASE = {"beta": "gamma", "multivariate_normal": "niw"}
+
+
+def layout_of(path: Path, attrs: Mapping[str, Any], spec: Mapping[str, Any]) -> Layout:
+    """Find the layout by the attributes `kernel` and `base`, or, without them, by the spec.
+
+    Raises
+    ------
+    DataError
+        When it is no mixture with a kernel and base measure that are known.
+    """
+    model = spec.get("model") or {}
+    kind = str(model.get("kind", "mixture"))
+    kernel = str(attrs.get("kernel") or model.get("kernel", "normal"))
+    stated = (model.get("base") or {}).get("kind", "nig")
+    base = str(attrs.get("base") or _ONLY_BASE.get(kernel, stated))
+    layout = find_layout(kernel, base)
+    if kind != "mixture" or layout is None:
+        known = ", ".join(f"{k} with {b}" for k, b in known_layouts())
+        raise DataError(
+            f"{path} is of a {kind} with kernel {kernel} and base {base}; known are mixtures of {known}"
+        )
+    return layout
+
+
+def check_components(
+    path: Path,
+    start: int,
+    layout: Layout,
+    n_clusters: Ints,
+    weights: Floats,
+    parameters: Mapping[str, Floats],
+) -> None:
+    """Refuse components that no sampler writes, in states from number `start` on.
+
+    `n_clusters` (states,) is how many each state should have; `weights` and `parameters` are over states and
+    components.
+
+    Raises
+    ------
+    DataError
+        Naming the draw and the component.
+    """
+    expected = np.arange(weights.shape[1])[None, :] < n_clusters[:, None]
+    good = np.isfinite(weights) & (weights >= 0)
+    for name, values in parameters.items():
+        flat = values.reshape(*weights.shape, -1)
+        good &= np.isfinite(flat).all(axis=-1)
+        if name in layout.positive:
+            size = np.diagonal(values, axis1=-2, axis2=-1) if name == "covariance" else flat
+            good &= ((size > 0) | (layout.zero & (size == 0))).all(axis=-1)
+    wrong = (expected & ~good) | (~expected & np.isfinite(weights))
+    if wrong.any():
+        state, component = np.argwhere(wrong)[0]
+        raise DataError(
+            f"{path} holds a bad component: draw {start + state}, component {component} of the posterior"
+        )
+    total = np.where(expected, weights, 0.0).sum(axis=1)
+    if (total > 1.0 + 1e-9).any():
+        raise DataError(
+            f"{path} holds weights that sum to {total.max():g} at draw {start + int(total.argmax())}"
+        )
+
+
+# The parameters that the chains file of a parametric model holds
+
+
+_ROLES = ("scalar", "shares", "curve", "density", "draw")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A parameter of a file: dims and role as in `dpmix.models.model_protocols.Parameter`.
+
+    Parameters
+    ----------
+    name : str
+        Its dataset in `/posterior`.
+    shape : tuple of int
+        (chains, draws, ..).
+    dims : tuple of str
+        Names of its own dimensions.
+    coords : mapping of str to array
+        Their coordinates.
+    role, title, column : str
+        How it is summarized, what it is called there, and the column that it is about.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: Mapping[str, NDArray[Any]] = field(repr=False)
+    role: str
+    title: str
+    column: str
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, where its first dimension is theirs; else empty."""
+        return tuple(coordinates_in_words(self.coords[GROUP])) if self.dims[:1] == (GROUP,) else ()
+
+    def labels(self) -> list[str]:
+        """Names of its entries, in C order: `mean`, `quantile[0.25]`, `probability[red]`, `beta[1]`.
+
+        A group goes first between the brackets, and then a column: `mean[height]`, `quantile[height,0.25]`,
+        `quantile[female,height,0.25]`.
+        """
+        own = [self.column] if self.column else []
+        names = [[group, *own] for group in self.groups] or [own]
+        for dim in self.dims[bool(self.groups) :]:
+            entries = coordinates_in_words(self.coords[dim])
+            names = [[*name, entry] for name in names for entry in entries]
+        return [f"{self.title}[{','.join(name)}]" if name else self.title for name in names]
+
+
+def stored_parameters(path: Path, posterior: Group) -> tuple[Stored, ...]:
+    """Read what parameters there are, without their draws.
+
+    Raises
+    ------
+    DataError
+        When there are none, or one is not described as they are.
+    """
+    found = []
+    for name in posterior.names()[0]:
+        data = posterior[name]
+        if data.dims == (name,):
+            continue
+        attrs, dims, shape = data.attrs, data.dims, data.shape
+        role = attrs.get("role")
+        if dims[:2] != ("chain", "draw") or role not in _ROLES:
+            raise DataError(f"{path} is not a chains file of dpmix: {name} is no parameter of a model")
+        own = {dim: posterior[dim][()] for dim in dims[2:]}
+        column = str(attrs.get("column", ""))
+        title = str(attrs.get("title", name))
+        found.append(Stored(name, shape, dims[2:], own, str(role), title, column))
+    if not found or any(stored.shape[:2] != found[0].shape[:2] for stored in found):
+        raise DataError(f"{path} is not a chains file of dpmix: it has no draws of parameters")
+    return tuple(found)
+
+
+def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
+    """Say whether two files hold the same parameters, with the same coordinates."""
+    return len(first) == len(other) and all(
+        (a.name, a.dims, a.role, a.title, a.column) == (b.name, b.dims, b.role, b.title, b.column)
+        and all(np.array_equal(a.coords[dim], b.coords[dim]) for dim in a.dims)
+        for a, b in zip(first, other, strict=True)
+    )
+
+
+def coordinates_in_words(values: NDArray[Any]) -> list[str]:
+    """Write coordinates of a dimension, numbers as `figures` does."""
+    return figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,22 +19,24 @@ import numpy as np
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.column_units import Unit, unit_from_text
-from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
+from dpmix.run.chains_file import (
+    Head,
+    Held,
+    Ints,
+    MixtureFile,
+    NamedFile,
+    Stored,
+    check_components,
+    read_file,
+    same_parameters,
+)
 from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
-from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
-from dpmix.store.h5 import Attribute, reading
+from dpmix.store.h5 import reading
 
 if TYPE_CHECKING:
-    from dpmix.release.tallies import Counts
+    from dpmix.kernels.layout import Floats, Layout
 
-__all__ = [
-    "Block",
-    "ChainSet",
-    "Chains",
-    "NamedChains",
-    "first_difference",
-    "read_chains",
-]
+__all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
 
 _LABELS = 1 << 22  # allocations in memory
 _GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
@@ -70,53 +72,17 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ChainSet:
+class ChainSet(Held):
     """Chains of one spec, in increasing order of ids, of whichever model.
 
     Parameters
     ----------
-    spec : mapping
-        The resolved spec.
-    ids : int64 array (C,)
-        Chain ids.
-    acceptance, log_likelihood : float64 arrays (C, D)
-        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
-    seconds : float64 array (C,)
-        Wall time of sampling.
-    observed : float64 array (n,) or (n, columns)
-        The release.
-    constants : mapping of str to float
-        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
-    arrays : mapping of str to float64 array
-        Its arrays: with several columns the base measure's, and `noise_scale`.
-    columns : tuple of str
-        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
-    attrs : mapping
-        Root attributes of the first file.
     versions : tuple of str
         dpmix versions that wrote the files.
-    tally : Counts or None
-        Of fits to a tally; `observed` is then empty.
     """
 
-    spec: Mapping[str, Any]
-    ids: Ints
-    acceptance: Floats
-    log_likelihood: Floats
-    seconds: Floats
-    observed: Floats
-    constants: Mapping[str, float]
-    arrays: Mapping[str, Floats]
-    columns: tuple[str, ...]
-    attrs: Mapping[str, Attribute]
     versions: tuple[str, ...]
-    tally: Counts | None
     _rows: tuple[tuple[Path, int], ...]
-
-    @property
-    def all_released(self) -> Floats:
-        """Everything that was released, which fits of one release share: values, or counts and edges."""
-        return all_released(self.observed, self.tally)
 
     @property
     def unit(self) -> Unit:
@@ -205,19 +171,10 @@ class NamedChains(ChainSet):
     parameters: tuple[Stored, ...]
 
     def read(self, parameter: Stored, entries: slice = slice(None), *, group: int | None = None) -> Floats:
-        """Read the draws of a parameter, or some of its entries along its last dimension.
+        """Read the draws (C, D, ..) of a parameter, or some of its entries along its last dimension.
 
-        Parameters
-        ----------
-        parameter : Stored
-        entries : slice
-        group : int, optional
-            Place of a group, of a parameter that has more dimensions than that of groups: its draws alone.
-
-        Returns
-        -------
-        float64 array (C, D, ..)
-            Without the dimension of groups where one is given.
+        Of a parameter that has more dimensions than that of groups those of one `group`, without its
+        dimension.
 
         Raises
         ------
@@ -293,17 +250,10 @@ class Chains(ChainSet):
         return read_recorded(self._rows, self.draws, len(self.columns) if several else 1)
 
     def allocations(self, wanted: Ints) -> Iterator[Ints]:
-        """Read the allocations of some saved states, chain after chain.
+        """Yield the allocations of some saved states, chain after chain, in blocks (states, m).
 
-        Parameters
-        ----------
-        wanted : int64 array
-            Numbers of the states within each chain, increasing.
-
-        Yields
-        ------
-        int64 array (states, m)
-            Component of each record of `kept`; blocks of states, in order.
+        They are the component of each record of `kept`. `wanted` numbers the states within each chain,
+        increasing.
 
         Raises
         ------
@@ -351,12 +301,7 @@ class Chains(ChainSet):
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
-    """Read one chains file, or several of one spec and release, as one set of chains.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        Files that `dpmix fit` wrote.
+    """Read one chains file that `dpmix fit` wrote, or several of one spec and release, as one set of chains.
 
     Raises
     ------
@@ -425,19 +370,12 @@ def _rows(files: Sequence[File]) -> list[tuple[File, int]]:
 
 
 def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
-    return {
-        "spec": files[0].spec,
+    return {field.name: getattr(files[0], field.name) for field in fields(Held)} | {
         "ids": np.asarray([file.ids[row] for file, row in rows], dtype=np.int64),
         "acceptance": np.stack([file.acceptance[row] for file, row in rows]),
         "log_likelihood": np.stack([file.log_likelihood[row] for file, row in rows]),
         "seconds": np.asarray([file.seconds[row] for file, row in rows]),
-        "observed": files[0].observed,
-        "constants": files[0].constants,
-        "arrays": files[0].arrays,
-        "columns": files[0].columns,
-        "attrs": files[0].attrs,
         "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
-        "tally": files[0].tally,
         "_rows": tuple((file.path, row) for file, row in rows),
     }
 

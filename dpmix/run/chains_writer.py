@@ -1,17 +1,16 @@
 """The finished chains file, put together from the segments of a run, a few draws at a time.
 
-Draws of mixtures in a chains file: scalars, components of which each draw has its own number, allocations.
-
-Components are padded with NaN to the largest number of any draw.
+What the draws of a model are in it (`Content`): arrays by name of a parametric model; of a mixture scalars,
+components, padded with NaN to the largest number of any draw, and allocations.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +21,45 @@ from dpmix.store import h5
 from dpmix.store.atomic import publish
 
 if TYPE_CHECKING:
+    from dpmix.models.model_protocols import Parameter
     from dpmix.run.workspace import Workspace
 
-__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "write_chains"]
+__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "Written", "write_chains"]
 
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 Tables = Mapping[str, h5.Dataset]
 
 
-class Content(Protocol):
-    """What the draws of a model are in a chains file: `store.ragged` for mixtures, else `store.named`."""
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What is written of a fit to its chains file, whatever the chains.
 
-    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make `/posterior` and `/sample_stats` with their datasets over (chain, draw, ..).
+    Parameters
+    ----------
+    content : Content
+        What the draws are.
+    observed : array
+        The released values.
+    dims : tuple of str
+        Names of its dimensions: obs, column, released.
+    constants : mapping of str to number or array
+        What goes to `constant_data`, for summaries: numbers, vectors over the columns, and matrices.
+    derive : callable, optional
+        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
+    edges : array, optional
+        Of a tally, whose counts `observed` then holds: all edges of its cells.
+    """
 
-        Parameters
-        ----------
-        root : Group
-            Of the new file.
-        segments : sequence of Path
-            The segments of all chains.
-        finished : Finished
-        """
-
-    def copy(self, segment: h5.Group, tables: Tables, row: int, at: int, check: Callable[[], None]) -> None:
-        """Copy the draws of a segment to a row of the tables, from draw `at` on."""
+    content: Content
+    observed: NDArray[np.float64]
+    dims: tuple[str, ...]
+    constants: Mapping[str, float | NDArray[np.float64]]
+    derive: Derive | None = None
+    edges: NDArray[np.float64] | None = None
 
 
-@dataclass(frozen=True)
-class Finished:
+@dataclass(frozen=True, kw_only=True)
+class Finished(Written):
     """What a finished chains file holds beside the draws.
 
     Parameters
@@ -61,38 +70,25 @@ class Finished:
         Saved draws of each.
     seconds : sequence of float
         Wall seconds of sampling of each chain.
-    content : Content
-        What the draws are.
-    observed : array
-        The released values.
-    dims : tuple of str
-        Names of its dimensions: obs, column, released.
-    constants : mapping of str to number or array
-        What goes to `constant_data`: numbers, vectors over the columns, and matrices.
     attrs : mapping
         Root attributes.
-    derive : callable, optional
-        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
     prior : mapping of str to array (draws, ..)
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     predict : callable, optional
         Computes replicates of the release and log likelihoods of its records (`dpmix.run.kept_quantities`).
-    edges : array, optional
-        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     chains: Sequence[int]
     draws: int
     seconds: Sequence[float]
-    content: Content
-    observed: NDArray[np.float64]
-    dims: tuple[str, ...]
-    constants: Mapping[str, float | NDArray[np.float64]]
     attrs: Mapping[str, h5.Attribute]
-    derive: Derive | None = None
     prior: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     predict: Predict | None = None
-    edges: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, written: Written, **more: Any) -> Finished:
+        """Return what was known of a fit before, with what else its file holds."""
+        return cls(**{each.name: getattr(written, each.name) for each in fields(Written)}, **more)
 
 
 def write_chains(
@@ -105,18 +101,8 @@ def write_chains(
 ) -> None:
     """Write the chains file from the segments of a finished run; memory does not grow with the draws.
 
-    The file is put together in the workspace, and gets its name in one step.
-
-    Parameters
-    ----------
-    path : path
-        The chains file, in the directory of the workspace.
-    workspace : Workspace
-    finished : Finished
-    force : bool
-        Whether to overwrite.
-    check : callable
-        Called between pieces of work; may raise to break it off.
+    The file is put together in the workspace, in whose directory it is, and gets its name in one step.
+    `check` is called between pieces of work, and may raise to break it off.
 
     Raises
     ------
@@ -206,37 +192,13 @@ _STATS = ("acceptance_rate", "log_likelihood")
 _NUMBERS = 1 << 16  # of one dataset in a chunk
 
 
-class Described(Protocol):
-    """What is said of a parameter; see `dpmix.models.model_protocols.Parameter`."""
-
-    @property
-    def name(self) -> str:
-        """Its dataset."""
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Its own dimensions."""
-
-    @property
-    def role(self) -> str:
-        """How it is summarized."""
-
-    @property
-    def title(self) -> str:
-        """What summaries call it; empty for its name."""
-
-    @property
-    def column(self) -> str:
-        """The column that it is about; may be empty."""
-
-
 @dataclass(frozen=True)
 class Named:
     """Draws of a parametric model.
 
     Parameters
     ----------
-    parameters : sequence of Described
+    parameters : sequence of Parameter
         What each draw consists of. Role, title and column go into attributes of the datasets.
     coords : mapping of str to array
         Coordinates, numbers or text, of the parameters' own dimensions; no dimension has the name of a
@@ -245,12 +207,12 @@ class Named:
         Which of acceptance_rate and log_likelihood there are.
     """
 
-    parameters: Sequence[Described]
+    parameters: Sequence[Parameter]
     coords: Mapping[str, NDArray[Any]]
     statistics: tuple[str, ...] = _STATS
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make the datasets over chains and draws."""
+        """Make `/posterior` and `/sample_stats` of a new file, with their datasets over (chain, draw, ..)."""
         posterior, stats = root.group("posterior"), root.group("sample_stats")
         for group in (posterior, stats):
             group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
@@ -331,7 +293,7 @@ class Components:
         return _OWN_STATS | dict.fromkeys(self.stats, np.float64)
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make the datasets over chains and draws."""
+        """Make those of `Named.tables`, of components as many as any of the segments has."""
         width = max(1, *(_most_components(segment) for segment in segments))
         posterior, stats = root.group("posterior"), root.group("sample_stats")
         for group in (posterior, stats):
@@ -413,3 +375,7 @@ def _label_type(segment: Path) -> np.dtype[np.signedinteger] | None:
     with h5.reading(segment) as root:
         kept = root.group("draws")
         return kept["allocations"][:1].dtype if "allocations" in kept else None
+
+
+Content = Named | Components
+"""What the draws of a model are in a chains file."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.numerics.in_words import figures
-from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
+from dpmix.run.chains_file import MixtureFile, NamedFile, coordinates_in_words, read_file
 from dpmix.store.frames import Frame, Pieces, needed
-from dpmix.store.h5 import Dataset, Group, reading
+from dpmix.store.h5 import Group, reading
 from dpmix.store.tree import Node, read
 
 if TYPE_CHECKING:
-    from dpmix.run.stored_parameters import Stored
+    from dpmix.run.chains_file import Stored
 
 __all__ = ["DRAWS", "draws_tables", "to_inferencedata"]
 
@@ -38,11 +37,7 @@ _COMPONENTS, _ALLOCATIONS = "components", "allocations"
 def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) -> dict[str, Pieces]:
     """Return the tables of a finished chains file by name, ``draws`` first; each is read as it is written.
 
-    Parameters
-    ----------
-    path : str or Path
-    file : MixtureFile or NamedFile, optional
-        What `read_file` gave of it.
+    `file` is what `read_file` gave of it, where it was read before.
 
     Raises
     ------
@@ -61,7 +56,7 @@ def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) 
         for name in posterior.names()[0]:
             data = posterior[name]
             if data.dims[:2] == ("chain", "draw") and not {"component", "obs"} & set(data.dims):
-                wide[name] = _entries(posterior, name, data)
+                wide[name] = _entries(posterior, name, data.dims[2:], data.shape[2:])
         allocated = "allocations" in posterior and len(held.kept) > 0
     components = Pieces(
         ("chain", "draw", "component", "weight", *_of_layout(held)),
@@ -78,13 +73,12 @@ def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) 
     return {**found, **_stats(held)}
 
 
-def _entries(posterior: Group, name: str, data: Dataset) -> list[str]:
+def _entries(posterior: Group, name: str, dims: Sequence[str], shape: Sequence[int]) -> list[str]:
     """Return the names of the entries of a variable, by the coordinates of its own dimensions."""
     names: list[list[str]] = [[]]
-    for dim, length in zip(data.dims[2:], data.shape[2:], strict=True):
+    for dim, length in zip(dims, shape, strict=True):
         values = posterior[dim][()] if dim in posterior else np.arange(length)
-        words = figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
-        names = [[*own, word] for own in names for word in words]
+        names = [[*own, word] for own in names for word in coordinates_in_words(values)]
     return [f"{name}[{','.join(own)}]" if own else name for own in names]
 
 
@@ -92,10 +86,7 @@ def _index(
     held: MixtureFile | NamedFile, row: int, start: int, stop: int, times: int = 1
 ) -> dict[str, NDArray[Any]]:
     count = (stop - start) * times
-    return {
-        "chain": np.full(count, held.ids[row]),
-        "draw": np.repeat(np.arange(start, stop), times),
-    }
+    return {"chain": np.full(count, held.ids[row]), "draw": np.repeat(np.arange(start, stop), times)}
 
 
 def _blocks(held: MixtureFile | NamedFile, width: int) -> Iterator[tuple[int, int, int]]:
@@ -158,15 +149,8 @@ def _of_layout(held: MixtureFile) -> list[str]:
         posterior = root.group("posterior")
         for name in held.layout.parameters:
             data = posterior[name]
-            found += _entries(posterior, name, _Inner(data))  # type: ignore[arg-type]
+            found += _entries(posterior, name, data.dims[3:], data.shape[3:])  # without that of components
     return found
-
-
-class _Inner:
-    """A variable of components without their dimension."""
-
-    def __init__(self, data: Dataset) -> None:
-        self.dims, self.shape = data.dims[:2] + data.dims[3:], data.shape[:2] + data.shape[3:]
 
 
 def _components(held: MixtureFile) -> Iterator[Frame]:

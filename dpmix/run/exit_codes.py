@@ -82,14 +82,7 @@ def heed_signals() -> None:
 
 
 def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:
-    """Run one command, and turn every error into one short message.
-
-    Parameters
-    ----------
-    command : callable
-        The Typer application.
-    arguments : sequence of str
-        What follows ``dpmix`` on the command line.
+    """Run one command of the Typer application, and turn every error into one short message.
 
     Returns
     -------

@@ -3,12 +3,10 @@
 `record_mean`, `record_sd` and `record_quantile` (over `quantile`) of the random density drawn for each saved
 state; over `column` too where there are several. `mean` there is that of each component.
 
-The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
-
-Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what
-that has: the coordinate `draw` holds the numbers of the saved states that it is of, evenly spaced. Log
-likelihoods are over records alone; of more than 5,000 they are `counts` over public cells, which the group's
-attributes tell.
+The groups are `posterior_predictive` and `log_likelihood`. Each has the variable `z`, as `observed_data` has
+(`counts` in fits to a tally), over chain, draw and what that has: the coordinate `draw` holds the numbers of
+the saved states that it is of, evenly spaced. Log likelihoods are over records alone; of more than 5,000 they
+are `counts` over public cells, which the group's attributes tell.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,7 @@ from dpmix.errors import DataError
 from dpmix.store import h5
 
 if TYPE_CHECKING:
-    from dpmix.run.stored_parameters import Floats
+    from dpmix.kernels.layout import Floats
 
 __all__ = [
     "Derive",
@@ -118,7 +116,7 @@ def read_recorded(rows: Sequence[tuple[Path, int]], draws: int, columns: int) ->
     return Recorded(levels, mean, sd, quantile)
 
 
-# The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them
+# The groups that ArviZ knows
 
 
 NAME = "z"
@@ -190,9 +188,8 @@ def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64]
             if len(table.shape) != 3 or row >= table.shape[0]:
                 raise DataError(f"{path} holds log likelihoods that are not as `dpmix fit` wrote them")
             parts.append(table.numbers((row,)))
-    fewest = min(len(part) for part in parts)
-    chosen = [part[np.linspace(0, len(part) - 1, fewest).round().astype(int)] for part in parts]
-    if len({part.shape for part in chosen}) > 1 or fewest == 0:
+    chosen = _evenly(parts)
+    if len({part.shape for part in chosen}) > 1 or not len(chosen[0]):
         raise DataError(f"{rows[0][0]} and other files hold log likelihoods of different records")
     return np.stack(chosen)
 
@@ -202,18 +199,8 @@ def read_totals(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """Read the states at which log likelihoods are kept, and their sums; None where one has none.
 
-    Chains of files that keep different numbers of states give as many as the one with the fewest.
-
-    Parameters
-    ----------
-    rows : sequence of (path, row)
-        Chains in files.
-    draws : int
-        Saved states of each chain.
-
-    Returns
-    -------
-    int64 array, float64 array (chains, states)
+    Both (chains, states), of chains with so many draws; those of files that keep different numbers of states
+    give as many as the one with the fewest.
 
     Raises
     ------
@@ -235,12 +222,13 @@ def read_totals(
                 raise DataError(f"{path} holds log likelihoods that are not as `dpmix fit` wrote them")
             states.append(at)
             sums.append(table.numbers((row,)).sum(axis=1))
-    fewest = min(len(part) for part in states)
-    chosen = [np.linspace(0, len(part) - 1, fewest).round().astype(int) for part in states]
-    return (
-        np.stack([part[some] for part, some in zip(states, chosen, strict=True)]),
-        np.stack([part[some] for part, some in zip(sums, chosen, strict=True)]),
-    )
+    return np.stack(_evenly(states)), np.stack(_evenly(sums))
+
+
+def _evenly(parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return of each as many entries, evenly spaced, as the one with the fewest has."""
+    fewest = min(map(len, parts))
+    return [part[np.linspace(0, len(part) - 1, fewest).round().astype(int)] for part in parts]
 
 
 # Which records a stated subsample has

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -153,34 +153,21 @@ def _note(board: ChainProgress) -> str:
     return note
 
 
-@contextmanager
-def show_fit(quiet: bool) -> Iterator[Watch]:
+def show_fit(quiet: bool) -> AbstractContextManager[Watch]:
     """Give what shows a fit on standard error: live where that is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield Watch() if quiet else _Lines()
-        return
-    watch = _TerminalWatch()
-    try:
-        yield watch
-    finally:
-        watch.close()
+        return nullcontext(Watch() if quiet else _Lines())
+    return closing(_TerminalWatch())
 
 
-@contextmanager
-def show_phase(what: str, quiet: bool) -> Iterator[None]:
+def show_phase(what: str, quiet: bool) -> AbstractContextManager[Any]:
     """Show that something goes on whose end is not known, while the block runs.
 
     The block must start no process by forking: off a terminal a thread says the lines.
     """
     if quiet:
-        yield
-        return
-    if not sys.stderr.isatty():
-        with _now_and_then(what):
-            yield
-        return
-    with terminal().status(what):
-        yield
+        return nullcontext()
+    return terminal().status(what) if sys.stderr.isatty() else _now_and_then(what)
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-# Running chains: seeds, threads, chunks of sweeps, checkpoints, interruption
+# Running
 
 
 CHECKPOINT_SECONDS = 30.0
@@ -220,17 +220,8 @@ def _asking(stop: Stop) -> Iterator[None]:
 def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) -> list[float]:
     """Run the chains of `task`, going on from what the workspace holds; return the seconds of each.
 
-    Parameters
-    ----------
-    task : Run
-    workspace : Workspace
-        Where draws and states go.
-    jobs : int
-        Threads: chains run side by side, and cores that are left work on blocks of records within them.
-    stop : Stop
-        Looked at several times a second.
-    watch : Watch
-        Shown the progress of all chains several times a second.
+    Of `jobs` threads chains run side by side, and cores that are left work on blocks of records within them.
+    `stop` is looked at, and `watch` shown the progress of all chains, several times a second.
 
     Raises
     ------

@@ -143,16 +143,8 @@ class Workspace:
     def add(self, chain: int, draws: Draws, snapshot: Mapping[str, Any], seconds: float) -> None:
         """Add to a chain its `draws` since the last time, and replace its state by the one after them.
 
-        Parameters
-        ----------
-        chain : int
-            Id.
-        draws : mapping of str to (dims, array)
-            Arrays by name, with the names of their dimensions; those along ``draw`` are perhaps empty.
-        snapshot : mapping
-            Arrays by name, and the states of `generators`.
-        seconds : float
-            Wall seconds of sampling so far.
+        Draws are arrays by name, with the names of their dimensions; those along ``draw`` are perhaps empty.
+        The snapshot has arrays by name, and the states of `generators`; seconds are those of sampling so far.
 
         Raises
         ------

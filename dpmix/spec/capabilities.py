@@ -11,8 +11,6 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-__all__ = ["Capabilities", "Elsewhere", "SamplerCapabilities", "Synthetic", "Unknown", "counted", "listed"]
-
 
 class Capabilities(BaseModel):
     """What a mechanism can do.

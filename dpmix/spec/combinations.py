@@ -11,28 +11,8 @@ from typing import Any, NamedTuple
 
 from dpmix.errors import SpecError
 from dpmix.spec.capabilities import Capabilities, listed
-from dpmix.spec.kinds import (
-    AUTO,
-    MODELS,
-    capabilities_of,
-    kinds_that,
-    mixture_samplers,
-    released_kinds,
-)
+from dpmix.spec.kinds import AUTO, MODELS, capabilities_of, kinds_that, mixture_samplers, released_kinds
 from dpmix.spec.model_section import MixtureSection, Problem, default_sampler
-
-__all__ = [
-    "FEW_RECORDS",
-    "auto_in_words",
-    "check_combination",
-    "choose",
-    "combination_problem",
-    "group_problem",
-    "groups_in",
-    "models_that",
-    "taken_by",
-    "why_settled",
-]
 
 Of = type[Capabilities] | None
 """What the mechanism of a release can do; None where it is not known yet."""
@@ -57,18 +37,7 @@ _MOST_CELLS = 1_000_000
 def check_combination(
     mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
 ) -> None:
-    """Refuse a spec that does not go with the mechanism of a release.
-
-    Parameters
-    ----------
-    mechanism : str
-        The kind that the release was made with, which may be known from its file only.
-    spec : RunSpec
-        The spec that is to be fitted to it.
-    grouped : bool or None
-        Whether the release is of groups; None where that is not said.
-    tallied : bool or None
-        Whether it is a tally; None where that is not said.
+    """Refuse a spec that does not go with the mechanism of a release; see `combination_problem`.
 
     Raises
     ------
@@ -85,29 +54,17 @@ def combination_problem(
 ) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
-    Parameters
-    ----------
-    mechanism : str or None
-        Kind of the mechanism that the release was made with; None where it is not known yet.
-    spec : RunSpec
-    grouped : bool or None
-        Whether the release is of groups; None where that is not known yet.
-    tallied : bool or None
-        Whether it is a tally; None where that is not known yet.
+    `mechanism` is the kind that the release was made with; `grouped` says whether it is of groups, and
+    `tallied` whether it is a tally. Each is None where it is not known yet.
     """
     if tallied and not isinstance(spec.model, MixtureSection):
         other = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
-        spec = _with_kind(spec, _stands_for(spec, grouped=grouped, tallied=tallied))
+        kind = _stands_for(spec, grouped=grouped, tallied=tallied)
+        spec = spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
     of = None if mechanism is None else capabilities_of(mechanism)
-    problem = _baseline_problem(mechanism, of, spec, tallied)
-    if problem is None and tallied and spec.sampler.latent == "metropolis":
-        problem = (
-            "sampler.latent",
-            "metropolis moves single records, and a tally holds counts alone; leave it out",
-        )
-    problem = problem or _exact_problem(spec.sampler)
+    problem = _baseline_problem(mechanism, of, spec, tallied) or _latent_problem(spec.sampler, tallied)
     if problem is not None:
         return problem
     if spec.model is None:
@@ -121,38 +78,25 @@ def combination_problem(
         pass  # what is known of the release allows groups
     elif not can.mixtures:
         of_groups = " but those of groups in a histogram" if can.of_groups else ""
-        return (
-            "sampler.kind",
-            f"{can.kind} is not for mixtures{of_groups}; use {listed(mixture_samplers())}",
-        )
-    if grouped:
-        problem = _group_mixture_problem(spec)
-        if problem is not None:
-            return problem
-    if mechanism is not None and of is not None:
-        problem = _mechanism_problem(mechanism, of, spec)
-        if problem is not None:
-            return problem
-    if can.on_counts:
-        problem = counts_problem(mechanism, of, spec, tallied=tallied)
-        if problem is not None:
-            return problem
-    problem = _base_problem(mechanism, of, spec)
-    return problem if problem is not None or tallied else _stated_problem(mechanism, of, spec)
+        return "sampler.kind", f"{can.kind} is not for mixtures{of_groups}; use {listed(mixture_samplers())}"
+    return (
+        (_group_mixture_problem(spec) if grouped else None)
+        or (None if mechanism is None or of is None else _mechanism_problem(mechanism, of, spec))
+        or (counts_problem(mechanism, of, spec, tallied=tallied) if can.on_counts else None)
+        or _base_problem(mechanism, of, spec)
+        or (None if tallied else _stated_problem(mechanism, of, spec))
+    )
 
 
-def _with_kind(spec: Any, kind: str) -> Any:
-    """Return a spec as it would be with that sampler."""
-    return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
-
-
-def _exact_problem(sampler: Any) -> Problem | None:
-    if sampler.latent == "metropolis" and sampler.can.exact:
-        return (
-            "sampler.latent",
-            f"metropolis is not for {sampler.kind}, which is exact; use private_slice or blocked_gibbs",
-        )
-    return None
+def _latent_problem(sampler: Any, tallied: bool | None) -> Problem | None:
+    if sampler.latent != "metropolis":
+        return None
+    key = "sampler.latent"
+    if tallied:
+        return key, "metropolis moves single records, and a tally holds counts alone; leave it out"
+    if not sampler.can.exact:
+        return None
+    return key, f"metropolis is not for {sampler.kind}, which is exact; use private_slice or blocked_gibbs"
 
 
 def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
@@ -165,10 +109,7 @@ def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | N
             "out",
         )
     if of is not None and not model.takes_release(of):
-        return (
-            "model.kind",
-            f"{kind} is not for a {mechanism} release; it takes {listed(taken_by(kind))}",
-        )
+        return "model.kind", f"{kind} is not for a {mechanism} release; it takes {listed(taken_by(kind))}"
     problem: Problem | None = model.problem(spec)
     if problem is not None:
         return problem
@@ -180,22 +121,14 @@ def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | N
     return None
 
 
-def _of_one(sampler: str) -> str:
-    return (
-        "is for the histogram of one group, and not for groups whose sizes are private"
-        if sampler == "counts"
-        else "moves record by record, and of groups whose sizes are private counts move"
-    )
-
-
 def _group_mixture_problem(spec: Any) -> Problem | None:
     """Refuse what is not for a mixture of groups, whatever the mechanism."""
     if not spec.sampler.can.of_groups:
-        return (
-            "sampler.kind",
-            f"{spec.sampler.kind} {_of_one(spec.sampler.kind)}; use "
-            f"{default_sampler(spec.model, spec.sampler, grouped=True)}, which moves counts, or leave it out",
-        )
+        why = "moves record by record, and of groups whose sizes are private counts move"
+        if spec.sampler.kind == _COUNTS:
+            why = "is for the histogram of one group, and not for groups whose sizes are private"
+        other = default_sampler(spec.model, spec.sampler, grouped=True)
+        return "sampler.kind", f"{spec.sampler.kind} {why}; use {other}, which moves counts, or leave it out"
     if not spec.model.in_cells:
         return (
             "model.kernel",
@@ -293,10 +226,7 @@ def _base_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
     truncated = getattr(model.base, "kind", None) == "truncated_nig"
     if truncated:
         if of is not None and not of.normal_noise:
-            return (
-                "model.base.kind",
-                f"truncated_nig is for Gaussian noise, not {mechanism}; use nig",
-            )
+            return "model.base.kind", f"truncated_nig is for Gaussian noise, not {mechanism}; use nig"
         if sampler.can.holds_records:
             return (
                 "sampler.kind",
@@ -398,16 +328,8 @@ def counts_problem(
 ) -> Problem | None:
     """Return key and sentence of the first thing that does not go with the sampler, None if all do.
 
-    Parameters
-    ----------
-    mechanism : str or None
-        Kind of the mechanism of the release; None where it is not known yet.
-    of : type of Capabilities or None
-        What that mechanism can do.
-    spec : RunSpec
-        Of a mixture.
-    tallied : bool or None
-        Whether the release is a tally, whose cells are known; None where that is not known yet.
+    For mixtures; of a tally the cells are known. Else as `combination_problem`; `of` is what the mechanism
+    can do.
     """
     model, sampler = spec.model, spec.sampler
     others, instead = (_NO_OTHER, "") if tallied else (_OTHERS, ", or neal8 or private_slice")
@@ -417,10 +339,7 @@ def counts_problem(
             f"counts is for one number a record, and kernel {model.kernel} is for several columns; {others}",
         )
     if not model.in_cells:
-        return (
-            "sampler.kind",
-            f"counts knows no masses of cells under the kernel {model.kernel}; {others}",
-        )
+        return "sampler.kind", f"counts knows no masses of cells under the kernel {model.kernel}; {others}"
     if of is not None and not of.countable:
         return (
             "sampler.kind",
@@ -485,12 +404,7 @@ def groups_in(spec: Any) -> tuple[str, tuple[str, ...]] | None:
 
 
 def group_problem(spec: Any) -> Problem | None:
-    """Return key and sentence of the first thing that does not go with groups, None if all do.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    """
+    """Return key and sentence of the first thing that does not go with groups, None if all do."""
     stated = [
         (key, section)
         for key, section in (("data", spec.data), ("release", spec.release))
@@ -525,12 +439,8 @@ def group_problem(spec: Any) -> Problem | None:
         return problem
     if getattr(mechanism, "split", None) is not None:
         return "mechanism.split", f"is not for groups whose sizes are private ({key}.group); leave it out"
-    return _size_problem(mechanism, len(section.groups))
-
-
-def _size_problem(mechanism: Any, groups: int) -> Problem | None:
-    """Refuse more cells than a release holds."""
     which, each = mechanism.cells_of_group()
+    groups = len(section.groups)
     if groups * each > _MOST_CELLS:
         return (
             f"mechanism.{which}",
@@ -565,7 +475,7 @@ def choose(
     grouped: bool = False,
     tallied: bool = False,
 ) -> ChosenSampler:
-    """Return what auto takes for a release.
+    """Return what auto takes for a release of n records.
 
     Parameters
     ----------
@@ -573,14 +483,10 @@ def choose(
         With a model.
     mechanism : str or None
         Kind of the mechanism of the release; None where only the spec is known, which says none.
-    n : int
-        Number of records.
     cells : int, optional
         Cells that counts would work on; None where that is not known.
-    grouped : bool
-        Whether the release is of groups whose sizes are private.
-    tallied : bool
-        Whether it is a tally.
+    grouped, tallied : bool
+        Whether the release is of groups whose sizes are private, and whether it is a tally.
     """
     model = spec.model
     own = default_sampler(model, spec.sampler, grouped=grouped)
@@ -631,10 +537,8 @@ def _asks_for_records(spec: Any) -> str | None:
 def auto_in_words(spec: Any) -> str:
     """Say what auto will take, as far as a spec tells."""
     mechanism = None if spec.mechanism is None else spec.mechanism.kind
-    n = None if spec.data is None else spec.data.n
-    n = getattr(spec.mechanism, "n", None) or n
-    if n is not None:
-        found = choose(spec, mechanism, n, grouped=bool(spec.grouped))
+    if spec.n is not None:
+        found = choose(spec, mechanism, spec.n, grouped=bool(spec.grouped))
         return f"auto: {found.kind}, for {found.why}"
     few, many = (
         choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from dpmix.spec.capabilities import counted
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
@@ -103,11 +104,6 @@ Category = Annotated[str | int | float, BeforeValidator(_category), PlainSeriali
 Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
 
 
-def by_column(one: str, several: str) -> Discriminator:
-    """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
-    return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
-
-
 def _unit(text: str) -> str:
     if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
         raise wrong(
@@ -119,6 +115,15 @@ def _unit(text: str) -> str:
 _LONGEST_UNIT = 40
 UnitName = Annotated[Text, AfterValidator(_unit)]
 
+_BY_NAME = Discriminator(lambda value: "named" if isinstance(value, Mapping) else "one")
+"""Choose between what all columns share, or the one column has, and a mapping from names."""
+Domains = Annotated[Annotated[Domain, Tag("one")] | Annotated[dict[Text, Pair], Tag("named")], _BY_NAME]
+Lists = Annotated[
+    Annotated[Categories, Tag("one")] | Annotated[dict[Text, Categories], Tag("named")], _BY_NAME
+]
+Units = Annotated[Annotated[UnitName, Tag("one")] | Annotated[dict[Text, UnitName], Tag("named")], _BY_NAME]
+Alphas = Annotated[Annotated[Alpha, Tag("one")] | Annotated[dict[Text, Alpha], Tag("named")], _BY_NAME]
+
 
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
@@ -129,24 +134,12 @@ class ColumnsSection(Section):
     column: Text | None = Field(
         None, description="Name of the one column to take, short for columns: [name]."
     )
-    domain: (
-        Annotated[
-            Annotated[Domain, Tag("pairs")] | Annotated[dict[Text, Pair], Tag("named")],
-            by_column("pairs", "named"),
-        ]
-        | None
-    ) = Field(
+    domain: Domains | None = Field(
         None,
         description="Public bounds [lo, hi], one pair per column, or by name of column; never read off the "
         "data.",
     )
-    categories: (
-        Annotated[
-            Annotated[Categories, Tag("list")] | Annotated[dict[Text, Categories], Tag("named")],
-            by_column("list", "named"),
-        ]
-        | None
-    ) = Field(
+    categories: Lists | None = Field(
         None,
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
@@ -156,13 +149,7 @@ class ColumnsSection(Section):
         description="What values columns have in synthetic records, by name: integer, category, or {digits: "
         "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
     )
-    unit: (
-        Annotated[
-            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
-            by_column("all", "named"),
-        ]
-        | None
-    ) = Field(
+    unit: Units | None = Field(
         None,
         description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
         "the release.",
@@ -202,9 +189,22 @@ class ColumnsSection(Section):
             if isinstance(pair[0], Day):
                 self._dates |= {name}
 
-    def check_text(self, *paths: Path | None) -> None:
-        """Refuse what is said of text where a table is none."""
-        check_text(self, paths)
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What `path` names: one file or several, or - for standard input."""
+        path: tuple[Path, ...] | Path | None = getattr(self, "path", None)
+        return path if isinstance(path, tuple) else () if path is None else (path,)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that `path` names: none of standard input or a table that Python holds."""
+        return tuple(path for path in self.paths if not is_stream(path))
+
+    def settle_path(self) -> None:
+        """Take a list of one file for that file, and refuse what is said of text where a table is none."""
+        if len(self.paths) == 1:
+            self.settle(path=self.paths[0])
+        check_text(self, self.paths)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -368,13 +368,7 @@ class DataSpec(ColumnsSection):
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
         None, description="Seed of the simulated data; real data never take one."
     )
-    alpha: (
-        Annotated[
-            Annotated[Alpha, Tag("alpha")] | Annotated[dict[Text, Alpha], Tag("by_group")],
-            by_column("alpha", "by_group"),
-        ]
-        | None
-    ) = Field(
+    alpha: Alphas | None = Field(
         None,
         description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
         "simulated record is of any group with equal probability.",
@@ -394,16 +388,6 @@ class DataSpec(ColumnsSection):
     def held(self) -> InMemory | None:
         """The table that Python gave in the place of `path`."""
         return self._held
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """What `path` names: one file or several, or - for standard input."""
-        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that are read, none of standard input or a table that Python holds."""
-        return tuple(path for path in self.paths if not is_stream(path))
 
     @property
     def source(self) -> TableFiles:
@@ -446,13 +430,11 @@ class DataSpec(ColumnsSection):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if isinstance(self.path, tuple) and len(self.path) == 1:
-            self.settle(path=self.path[0])
         self._held = (info.context or {}).get("held")
         if self._held is not None and (self.path is not None or self.simulate is not None):
             key = "simulate" if self.path is None else "path"
             raise refusal(key, "stands beside the data given in Python; leave it out")
-        self.check_text(*self.paths)
+        self.settle_path()
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
         if (self.alpha is None) == (self.simulate == "dirichlet"):
@@ -518,15 +500,8 @@ class ReleaseSpec(ColumnsSection):
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        if isinstance(self.path, tuple) and len(self.path) == 1:
-            self.settle(path=self.path[0])
-        self.check_text(*self.files)
+        self.settle_path()
         return self
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that `path` names."""
-        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
 
     @property
     def file(self) -> Path | None:
@@ -546,9 +521,5 @@ def check_pairs(
     """Check that there is one pair of bounds per named column."""
     if domain is not None and columns is not None and len(domain) != len(columns):
         raise refusal(
-            key, f"has {_counted(len(domain), 'pair')} of bounds for {_counted(len(columns), 'column')}"
+            key, f"has {counted(len(domain), 'pair')} of bounds for {counted(len(columns), 'column')}"
         )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -7,8 +7,6 @@ import math
 import re
 from typing import Any, Final
 
-__all__ = ["Day", "alike", "day_of", "day_text", "placed", "plain"]
-
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
 _DAY_US: Final = 86_400_000_000
@@ -41,15 +39,10 @@ _RESOLVED = 16  # decimal digits of a double
 
 
 def placed(value: float, step: float, digits: int = 4) -> str:
-    """Write a place with some significant digits, or with as many as a step along the axis needs.
+    """Write a place with some digits, or with as many as a step along the axis needs; a date as such.
 
-    Parameters
-    ----------
-    value : float
-        A `Day` is written as its date.
-    step : float
-        What is to be told apart: a part of a grid's range, of bounds or of an interval; 0 asks for nothing.
-    digits : int
+    The step is what is to be told apart: a part of a grid's range, of bounds or of an interval; 0 asks for
+    nothing.
     """
     if isinstance(value, Day) or not math.isfinite(value) or not 0.0 < step < abs(value):
         return f"{value:.{digits}g}"

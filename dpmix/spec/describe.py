@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
-Mixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -203,7 +202,7 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     if not isinstance(model, NormalMixture | MultivariateNormalMixture):
         return model.base_in_words(domain)
     stated = model.base
-    learned = _learns(stated) and not grouped
+    learned = not grouped and (stated is None or bool(getattr(stated, "learn", False)))
     if _from_bounds(stated) and domain is None:
         return f"{'learned ' if learned else ''}base measure from the public bounds of the release"
     if stated is not None and stated.empirical:
@@ -236,11 +235,6 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
 def _from_bounds(base: object) -> bool:
     """Whether the numbers of a base measure follow the public bounds."""
     return base is None or bool(getattr(base, "from_bounds", False))
-
-
-def _learns(base: object) -> bool:
-    """Whether location and scale of a base measure are learned."""
-    return base is None or bool(getattr(base, "learn", False))
 
 
 def _spread(model: NormalMixture, bounds: tuple[float, float], learned: bool) -> str:

@@ -71,14 +71,9 @@ class Section(BaseModel):
 def refusal(key: str, message: str, *, privacy: bool = False) -> PydanticCustomError:
     """Build the error of a key that is well formed on its own but makes no sense beside the others.
 
-    Parameters
-    ----------
-    key : str
-        The key at fault, relative to the section whose validator raises; empty for the section itself.
-    message : str
-        What is wrong and what would be right, without the key.
-    privacy : bool
-        Whether this is a guarantee that cannot be met, rather than a mistake in the spec.
+    The key is relative to the section whose validator raises, empty for the section itself; the message says
+    what is wrong and what would be right, without the key. `privacy`: whether this is a guarantee that cannot
+    be met, rather than a mistake in the spec.
     """
     return PydanticCustomError(PRIVACY_REFUSED if privacy else REFUSED, "{why}", {"key": key, "why": message})
 
@@ -353,6 +348,10 @@ def number_or_mapping(number: str, mapping: str) -> Discriminator:
     return Discriminator(choose)
 
 
+ONE_OR_SEVERAL: Final = Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one")
+"""Choose between one and a list of such."""
+
+
 def number_or_list(number: str, several: str) -> Discriminator:
     """Choose between a plain value and a list by whether it has a length, and is no text."""
 
@@ -365,9 +364,6 @@ def number_or_list(number: str, several: str) -> Discriminator:
 def absent_is_empty(value: object) -> object:
     """Take a section that is named and left empty for one with nothing but defaults."""
     return {} if value is None else value
-
-
-# How the text of a table is written, as keys of a spec: data, releases and records to predict have them
 
 
 class HistogramBase(Section):

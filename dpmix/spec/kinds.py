@@ -10,19 +10,6 @@ from typing import Any, Final
 
 from dpmix.spec.capabilities import Capabilities, Elsewhere, SamplerCapabilities, Synthetic, Unknown
 
-__all__ = [
-    "AUTO",
-    "KERNELS",
-    "MECHANISMS",
-    "MODELS",
-    "SAMPLERS",
-    "Kinds",
-    "capabilities_of",
-    "kinds_that",
-    "mixture_samplers",
-    "sampler_of",
-]
-
 
 class Kinds:
     """Parts of several kinds, by name.

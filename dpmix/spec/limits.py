@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MOST_PER_BYTE", "MOST_PER_BYTE_OF_TEXT", "MOST_RECORDS", "MOST_VALUES", "ROOM", "ROOM_OF_TEXT"]
-
 MOST_RECORDS: Final = 100_000_000
 """Records of a data set or a release, confidential or synthetic."""
 

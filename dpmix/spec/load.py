@@ -97,14 +97,9 @@ def with_sampler(
     grouped: bool = False,
     tallied: bool = False,
 ) -> tuple[RunSpec, str | None]:
-    """Return a spec with the sampler that auto takes for a release, and why; as it is where it names one.
+    """Return a spec of a model with the sampler that auto takes for a release, and why.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model.
-    mechanism, n, cells, grouped, tallied
-        As `dpmix.spec.combinations.choose`.
+    The spec stays as it is where it names one. The others as in `dpmix.spec.combinations.choose`.
     """
     given = "kind" in spec.sampler.model_fields_set and spec.sampler.kind != AUTO
     if given:
@@ -199,14 +194,7 @@ def parse_override(override: str) -> tuple[list[str], Any]:
 def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...] = ()) -> Any:
     """Return a copy of the contents of a spec in which one key is replaced, or taken out by a value of None.
 
-    Parameters
-    ----------
-    contents : mapping or None
-        Of the spec, or of the section that the keys `above` lead to.
-    keys : sequence of str
-        From there to the key.
-    value : object
-    above : tuple of str
+    The keys lead there from the section that the keys `above` lead to, whose contents are given.
 
     Raises
     ------
@@ -233,13 +221,16 @@ def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, .
     return {**contents, key: replaced(contents.get(key), rest, value, (*above, key))}
 
 
-def check_overrides(overrides: Sequence[str]) -> None:
-    """Check the overrides of predict before chains are read: these are made, and ``summary`` alone is open.
+def check_of_summary(overrides: Sequence[str], taken: str) -> None:
+    """Refuse overrides of chains that are made, but of ``summary``; `taken` says of which keys."""
+    for override in overrides:
+        if not override.lstrip().startswith("summary."):
+            key = override.partition("=")[0].strip()
+            raise UsageError(f"--set {key}: the chains are made; {taken}")
 
-    Parameters
-    ----------
-    overrides : sequence of str
-        ``key=value`` each.
+
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Check the overrides of predict before chains are read.
 
     Raises
     ------
@@ -248,9 +239,5 @@ def check_overrides(overrides: Sequence[str]) -> None:
     SpecError
         For what is no spec, whatever the rest of it is.
     """
-    for override in overrides:
-        if not override.lstrip().startswith("summary."):
-            key = override.partition("=")[0].strip()
-            taken = "predict takes summary.level and summary.interval"
-            raise UsageError(f"--set {key}: the chains are made; {taken}")
+    check_of_summary(overrides, "predict takes summary.level and summary.interval")
     load_spec({"summary": {}}, overrides)

@@ -52,20 +52,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def spec_error(error: ValidationError, source: Any) -> DpmixError:
-    """Write a validation error as one line per problem.
+    """Write what pydantic says of the contents `source` as one line per problem.
 
-    Parameters
-    ----------
-    error : ValidationError
-        What pydantic raised.
-    source : Mapping
-        The contents that were checked.
-
-    Returns
-    -------
-    DpmixError
-        A :class:`PrivacyError` where a well-formed request for privacy cannot be met, else a
-        :class:`SpecError`.
+    A :class:`PrivacyError` where a well-formed request for privacy cannot be met, else a :class:`SpecError`.
     """
     problems = error.errors(include_url=False)
     lines = _joined(dict.fromkeys(line for problem in problems for line in _lines(problem, source)))

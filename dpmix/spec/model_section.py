@@ -29,34 +29,6 @@ from dpmix.spec.kinds import KERNELS, MODELS, SAMPLERS, sampler_of
 if TYPE_CHECKING:
     from dpmix.spec.capabilities import Capabilities
 
-__all__ = [
-    "BETA",
-    "BetaBase",
-    "BetaMixture",
-    "CLAMPED_MEANS",
-    "CONCENTRATION",
-    "GammaPrior",
-    "MixtureSection",
-    "ModelSection",
-    "MultivariateNormalMixture",
-    "NIG",
-    "NIGBase",
-    "NIW",
-    "NIWBase",
-    "NormalMixture",
-    "PREDICTORS_CURE",
-    "RECORDS_SD",
-    "SCALE_SHAPE",
-    "TRUNCATED_MEANS",
-    "TruncatedNIGBase",
-    "coefficients_in_words",
-    "columns_of_answers",
-    "default_sampler",
-    "nig_from_bounds",
-    "niw_from_bounds",
-    "positive_definite",
-    "prior_in_words",
-]
 
 Pair = tuple[float, float]
 
@@ -546,16 +518,9 @@ def coefficients_in_words(
 ) -> str:
     """Say what normal priors of a regression's coefficients mean in the units of the data.
 
-    Parameters
-    ----------
-    bounds : sequence of (lo, hi)
-        Of each predictor, and the response's last; those of dates are `Day`.
-    mean, sd : sequence of float
-        Of the coefficients of variables rescaled to [-1, 1], the intercept first.
-    names : sequence of str
-        Of the predictors.
-    truncated : bool
-        Whether errors are truncated to the bounds of the response.
+    `bounds` are those of each predictor, and the response's last; `mean` and `sd` of the coefficients of
+    variables rescaled to [-1, 1], the intercept first; `names` the predictors'. `truncated`: whether errors
+    are, to the bounds of the response.
     """
     what = "the response before truncation" if truncated else "the mean response"
     half = [0.5 * (hi - lo) for lo, hi in bounds]
@@ -573,16 +538,9 @@ def coefficients_in_words(
 
 
 def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
-    """Say what a base measure means, in the units of the data.
+    """Say what the base measure of a column means, in the units of the data; `name` where there are several.
 
-    Parameters
-    ----------
-    base : NIG
-        Of one column.
-    name : str
-        Of the column, where there are several.
-    learned : bool
-        Whether its place and scale are learned, and `base` is at the means of their priors.
+    `learned`: place and scale are learned, and `base` is at the means of their priors.
     """
     about, middle = f" of {name}" if name else "", placed(base.mu0, 0.25 * base.mean_sd)
     if not math.isfinite(base.cluster_sd):

@@ -64,7 +64,8 @@ class RunSpec(Section):
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
-        self._check_categories()
+        if self.mechanism is not None and self.data is not None:
+            self.mechanism.check_columns(self.data)
         self._check_missing()
         mixture = isinstance(self.model, MixtureSection)
         if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
@@ -135,11 +136,6 @@ class RunSpec(Section):
                 f"missing; a {mechanism.kind} release does not tell of how many confidential records it is",
             )
 
-    def _check_categories(self) -> None:
-        """Check that the mechanism goes with the columns of ``data``."""
-        if self.mechanism is not None and self.data is not None:
-            self.mechanism.check_columns(self.data)
-
     def _check_missing(self) -> None:
         """Check that what stands for missing values is public: within the bounds, or among the categories."""
         data, mechanism = self.data, self.mechanism
@@ -203,6 +199,16 @@ class RunSpec(Section):
         if self.groups is not None:
             return True
         return False if self.data is not None or self._is_elsewhere() else None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the data are simulated."""
+        return self.data is not None and self.data.simulate is not None
+
+    @property
+    def n(self) -> int | None:
+        """Number of confidential records, where mechanism or data say it."""
+        return getattr(self.mechanism, "n", None) or (None if self.data is None else self.data.n)
 
     @property
     def source_dir(self) -> Path:

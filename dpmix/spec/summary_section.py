@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from dpmix.spec.fields import (
+    ONE_OR_SEVERAL,
     Bound,
     Integer,
     Listed,
@@ -42,18 +43,10 @@ def _three(value: object) -> object:
     return value
 
 
-def _several(value: object) -> str:
+def _grids(value: object) -> str:
     """Tell a list of grids from one grid."""
-    return "several" if isinstance(value, (list, tuple)) and len(value) > 0 and _nested(value[0]) else "one"
-
-
-def _nested(value: object) -> bool:
-    return isinstance(value, (list, tuple))
-
-
-def _one_or_list(value: object) -> str:
-    """Tell a list of names from one name."""
-    return "several" if _nested(value) else "one"
+    nested = isinstance(value, list | tuple) and len(value) > 0 and isinstance(value[0], list | tuple)
+    return "several" if nested else "one"
 
 
 Baseline = Literal["deconvolution_kde", "ems"]
@@ -112,7 +105,7 @@ class SummarySpec(Section):
         Annotated[
             Annotated[Grid, Tag("one")]
             | Annotated[tuple[Annotated[Grid, BeforeValidator(_three)], ...], Tag("several")],
-            Discriminator(_several),
+            Discriminator(_grids),
         ]
         | None
     ) = Field(
@@ -127,7 +120,7 @@ class SummarySpec(Section):
         Annotated[
             Annotated[Baseline, Tag("one")]
             | Annotated[tuple[Baseline, ...], Listed, Field(min_length=1), Tag("several")],
-            Discriminator(_one_or_list),
+            ONE_OR_SEVERAL,
         ]
         | None
     ) = Field(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     PrivateAttr,
     StrictBool,
@@ -18,7 +19,6 @@ from pydantic import (
 )
 
 from dpmix.errors import SpecError
-from dpmix.spec.data_section import by_column
 from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Section, number_or_list, refusal, shown, wrong
 from dpmix.spec.load import parse_override, read_contents
 from dpmix.spec.messages import spec_error
@@ -88,7 +88,7 @@ class SweepSpec(Section):
 
     base: Annotated[
         Annotated[FilePath, Tag("path")] | Annotated[dict[str, Any], Tag("contents")],
-        by_column("path", "contents"),
+        Discriminator(lambda value: "contents" if isinstance(value, Mapping) else "path"),
     ] = Field(description="The spec that all runs start from: its file, or the spec itself.")
     fixed: Settings = Field(
         default_factory=dict,

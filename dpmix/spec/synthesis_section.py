@@ -24,6 +24,7 @@ from pydantic import (
 
 from dpmix.spec.days import plain
 from dpmix.spec.fields import (
+    ONE_OR_SEVERAL,
     ChosenBy,
     HistogramBase,
     Integer,
@@ -38,22 +39,6 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
-
-__all__ = [
-    "BaseSpec",
-    "Bases",
-    "BetaOnBounds",
-    "DirichletMultinomialSynthesis",
-    "HistogramBase",
-    "PerturbedHistogramSynthesis",
-    "PitmanYorSynthesis",
-    "RangeSpec",
-    "SmoothedHistogramSynthesis",
-    "SnapSpec",
-    "SynthesisSection",
-    "SynthesisSpec",
-    "UniformBase",
-]
 
 _MOST = 1000  # rules, and categories in one
 
@@ -152,7 +137,7 @@ RecordCount = Annotated[Literal["auto"] | int, BeforeValidator(_auto_or_integer)
 _Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 Bins = Annotated[
     Annotated[_Bins, Tag("one")] | Annotated[tuple[_Bins, ...], Listed, Field(min_length=1), Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, (list, tuple)) else "one"),
+    ONE_OR_SEVERAL,
 ]
 
 

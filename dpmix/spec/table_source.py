@@ -11,45 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
 from dpmix.errors import DataError
-from dpmix.spec.fields import Section, Text, refusal, wrong
-
-__all__ = [
-    "DIALECT_KEYS",
-    "MARKS",
-    "STREAM",
-    "TABLE_SUFFIXES",
-    "TEXT_SUFFIXES",
-    "TYPED_SUFFIXES",
-    "Decimal",
-    "Delimiter",
-    "Dialect",
-    "Encoding",
-    "FilePath",
-    "FilePaths",
-    "InMemory",
-    "Part",
-    "StandardInput",
-    "StreamPath",
-    "TableFiles",
-    "TablePath",
-    "TablePaths",
-    "check_text",
-    "delimiter_of",
-    "delimiter_problem",
-    "dialect_in",
-    "is_encoding",
-    "is_stream",
-]
+from dpmix.spec.fields import ONE_OR_SEVERAL, Section, Text, refusal, wrong
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
 """Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
@@ -304,7 +269,7 @@ TablePaths = Annotated[
 FilePaths = Annotated[
     Annotated[TablePath, Tag("one")]
     | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+    ONE_OR_SEVERAL,
 ]
 """The path of a table, or those of several files that are one table."""
 
@@ -336,7 +301,7 @@ def dialect_in(section: Section) -> Dialect:
     return Dialect(delimiter, decimal or ".", encoding or "utf-8")
 
 
-def check_text(section: Section, paths: Sequence[Path | None]) -> None:
+def check_text(section: Section, paths: Sequence[Path]) -> None:
     """Refuse what a section says of text where its table is none.
 
     Raises
@@ -347,9 +312,9 @@ def check_text(section: Section, paths: Sequence[Path | None]) -> None:
     for key in DIALECT_KEYS:
         if getattr(section, key) is None:
             continue
-        if not paths or any(path is None for path in paths):
+        if not paths:
             raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
         for path in paths:
-            if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
+            if not is_stream(path) and not path.name.lower().endswith(TEXT_SUFFIXES):
                 kinds = ", ".join(TEXT_SUFFIXES)
                 raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")

@@ -111,14 +111,7 @@ for _class in (_Loader, _Dumper):
 
 
 def parse_yaml(text: str, name: str = "the spec") -> Any:
-    """Parse one YAML document.
-
-    Parameters
-    ----------
-    text : str
-        The document.
-    name : str
-        What to call it in errors.
+    """Parse one YAML document, which errors call `name`.
 
     Raises
     ------

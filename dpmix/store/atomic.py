@@ -126,14 +126,8 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
 def check_suffix(path: str | Path, what: str, *, strict: bool = False) -> None:
     """Say before any work is done that a name promises another format than HDF5.
 
-    Parameters
-    ----------
-    path : path
-        The output.
-    what : str
-        What is to be written there, such as "a release".
-    strict : bool
-        Whether the name must end as those of HDF5 files do.
+    `what` is to be written there, such as "a release"; where it is `strict` the name must end as those of
+    HDF5 files do.
 
     Raises
     ------

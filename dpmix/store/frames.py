@@ -224,17 +224,9 @@ def check_frame_output(path: str | Path, *, force: bool = False) -> None:
 
 
 def write_pieces(path: str | Path, table: Pieces, *, force: bool = False, private: bool = False) -> None:
-    """Write a table, which appears complete or not at all.
+    """Write a table as .csv or .parquet, which appears complete or not at all.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file whose name ends in .csv or .parquet.
-    table : Pieces
-    force : bool
-        Whether to overwrite.
-    private : bool
-        Whether only its owner may read the file.
+    Where it is `private` only its owner may read the file.
 
     Raises
     ------
@@ -280,9 +272,9 @@ def _write_parquet(path: Path, table: Pieces) -> None:
     try:
         for piece in table.pieces():
             columns = {
-                name: arrow.array(
-                    column if isinstance(column, np.ndarray) else list(column), **_type(arrow, column)
-                )
+                name: arrow.array(column)
+                if isinstance(column, np.ndarray)
+                else arrow.array(list(column), type=arrow.string())
                 for name, column in piece.columns.items()
             }
             made = arrow.table(columns)
@@ -295,10 +287,6 @@ def _write_parquet(path: Path, table: Pieces) -> None:
             writer.close()
 
 
-def _type(arrow: Any, column: NDArray[Any] | Sequence[str | None]) -> dict[str, Any]:
-    return {} if isinstance(column, np.ndarray) else {"type": arrow.string()}
-
-
 # Results in a notebook: a few lines and a small table, as HTML that no name or label can break out of
 
 
@@ -308,17 +296,7 @@ _COLUMNS = 12  # that are shown
 
 
 def to_notebook(title: str, lines: Sequence[str], table: Frame | None = None, rows: int | None = None) -> str:
-    """Return a heading, sentences, and the first rows of a table.
-
-    Parameters
-    ----------
-    title : str
-    lines : sequence of str
-    table : Frame, optional
-        Of which the first rows are shown.
-    rows : int, optional
-        How many rows there are, where `table` has only some of them.
-    """
+    """Return a heading, sentences, and the first rows of a table, of `rows` where `table` has only some."""
     parts = [f"<p><strong>{escape(title)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in lines)]
     if table is not None and table.columns:
         parts.append(_table(table.first(FIRST)))

@@ -1,18 +1,7 @@
 """HDF5 as every dpmix file uses it: the only module that imports h5py.
 
-Writing
--------
-* `create(path, force=False)`: context manager giving the root `Group` of a new file, which appears under
-  its name, complete, when the block ends without an error, and otherwise not at all.
-* `work(path, resume=False)`: context manager giving the root `Group` of a file that is written in place
-  and kept whatever happens (checkpointed work); `publish(work_path, path, force=False)` then gives it its
-  final name in one step.
-
-Reading
--------
-* `reading(path)`: context manager giving the root `Group` for reading a file or parts of it.
-
-Whole files as plain trees: `dpmix.store.tree`.
+`create` and `work` write a file, `reading` reads it or parts of it; whole files as plain trees are those of
+`dpmix.store.tree`.
 
 Every dataset has a dimension scale attached to each of its dimensions, and there is no variable-length data.
 Strings in datasets are arrays of characters, in UTF-8, as in netCDF: `xarray.open_datatree` with either of
@@ -39,21 +28,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_VALUES, ROOM
-from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
+from dpmix.store.atomic import fsync, reason, replacing
 
-__all__ = [
-    "Array",
-    "Attribute",
-    "Dataset",
-    "Group",
-    "Room",
-    "Sink",
-    "check_output",
-    "create",
-    "publish",
-    "reading",
-    "work",
-]
+__all__ = ["Array", "Attribute", "Dataset", "Group", "Room", "Sink", "create", "reading", "work"]
 
 
 # How much a file may unpack to, by its size on the disk.
@@ -79,12 +56,6 @@ class Room:
 
     def check(self, raw: Any, whole: bool) -> None:
         """Refuse, before it is read, a dataset that what is stored of it cannot unpack to.
-
-        Parameters
-        ----------
-        raw : h5py.Dataset
-        whole : bool
-            Whether it is to be read as a whole.
 
         Raises
         ------
@@ -122,14 +93,16 @@ class Room:
 class Sink(io.RawIOBase):
     """A new file at `path`, an older one replaced; `error` is the first that writing met, or None.
 
+    Errors name `named`, which it is to become, where that is another.
+
     Raises
     ------
     OSError
         When it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, named: Path | None = None) -> None:
+        self.path, self.named = path, named or path
         self.error: OSError | None = None
         self._file = path.open("w+b", buffering=0)
         self._at = 0
@@ -259,12 +232,12 @@ def decode(array: Array) -> Array:
     return array
 
 
-def chunk_shape(shape: tuple[int, ...], limit: tuple[int | None, ...], itemsize: int) -> tuple[int, ...]:
-    """Return a chunk of about 256 KB that runs along the last dimensions (`None` in `limit`: resizable)."""
+def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return a chunk of about 256 KB that runs along the last dimensions."""
     room = max(1, _CHUNK_BYTES // max(1, itemsize))
     chunk = [1] * len(shape)
     for axis in reversed(range(len(shape))):
-        chunk[axis] = max(1, min(room, shape[axis] if limit[axis] is not None else max(shape[axis], 128)))
+        chunk[axis] = max(1, min(room, shape[axis]))
         room = max(1, room // chunk[axis])
     return tuple(chunk)
 
@@ -413,34 +386,19 @@ class Group:
         return name in self._raw
 
     def coordinate(
-        self,
-        dim: str,
-        values: ArrayLike | int,
-        *,
-        resizable: bool = False,
-        attrs: Mapping[str, Attribute] | None = None,
+        self, dim: str, values: ArrayLike | int, *, attrs: Mapping[str, Attribute] | None = None
     ) -> Dataset:
-        """Make the dimension `dim` with its coordinate values.
+        """Make the dimension `dim`, and the dataset of that name with its coordinate values.
 
-        Parameters
-        ----------
-        dim : str
-            Name of the dimension, and of the dataset that holds its coordinate.
-        values : array-like or int
-            Coordinate values, one-dimensional; an int n stands for 0, 1, .., n - 1.
-        resizable : bool
-            Whether `resize` may change its length later; new places then continue 0, 1, 2, ..
-        attrs : mapping, optional
-            Attributes of the coordinate.
+        These are one-dimensional; an int n stands for 0, 1, .., n - 1.
         """
         data = encode(_places(values) if isinstance(values, int) else np.asarray(values))
         if data.ndim != 1:
             raise ValueError(f"the coordinate {dim!r} must have one dimension, not {data.ndim}")
-        options = {"maxshape": (None,), "chunks": (4096,)} if resizable else {}
         text = data.dtype.kind == "S"
         with _guard(self._raw):
             length = self._length(data.dtype.itemsize) if text else None
-            raw = self._raw.create_dataset(dim, data=characters(data) if text else data, **options)
+            raw = self._raw.create_dataset(dim, data=characters(data) if text else data)
             raw.make_scale(dim)
             number = _numbered(raw)
             if length is not None:
@@ -456,7 +414,6 @@ class Group:
         dims: Sequence[str] = (),
         *,
         dtype: DTypeLike | None = None,
-        fill: float | int | None = None,
         compression: int = 0,
         chunks: tuple[int, ...] | None = None,
         attrs: Mapping[str, Attribute] | None = None,
@@ -469,14 +426,13 @@ class Group:
             Name of the dataset.
         data : array-like, optional
             Its values, of the shape of `dims`. Without them the dataset has that shape, the given `dtype`,
-            and holds `fill` until it is written; parts never written take no room in the file.
+            and holds NaN (floats) or -1 (integers) until it is written; parts never written take no room in
+            the file. Floats carry NaN as `_FillValue` too; integers do not, so that xarray keeps them
+            integers.
         dims : sequence of str
-            Names of its dimensions; resizable ones grow with `resize`.
+            Names of its dimensions.
         dtype : data type, optional
             Needed without `data`; with it, the type stored.
-        fill : number, optional
-            Fill value, NaN or -1. Default NaN for floats and -1 for integers. Floats carry it as
-            `_FillValue` too; integers do not, so that xarray keeps them integers.
         compression : int
             zlib level, 0 (none) to 9; shuffled first.
         chunks : tuple of int, optional
@@ -491,7 +447,6 @@ class Group:
         """
         scales = [self._scale(dim, name) for dim in dims]
         shape = tuple(int(scale.shape[0]) for scale in scales)
-        limit = tuple(scale.maxshape[0] for scale in scales)
         if data is None and dtype is None:
             raise ValueError(f"the dataset {name!r} needs data or a dtype")
         values = None if data is None else encode(np.asarray(data, dtype=dtype))
@@ -501,18 +456,16 @@ class Group:
             with _guard(self._raw):
                 scales.append(self._length(values.dtype.itemsize))
             values = characters(values)
-            shape, limit = values.shape, (*limit, values.shape[-1])
+            shape = values.shape
         kind = np.dtype(dtype) if values is None else values.dtype
         options: dict[str, Any] = {}
-        if shape and (compression or chunks or None in limit or values is None):
-            options["chunks"] = chunks or chunk_shape(shape, limit, kind.itemsize)
-            options["maxshape"] = limit
+        if shape and (compression or chunks or values is None):
+            options["chunks"] = chunks or chunk_shape(shape, kind.itemsize)
+            options["maxshape"] = shape
         if shape and compression:
             options |= {"compression": "gzip", "compression_opts": compression, "shuffle": True}
-        if kind.kind in "fiu" and (fill is not None or kind.kind != "u"):
-            options["fillvalue"] = np.array(
-                fill if fill is not None else (np.nan if kind.kind == "f" else -1), dtype=kind
-            )[()]
+        if kind.kind in "fi":
+            options["fillvalue"] = np.array(np.nan if kind.kind == "f" else -1, dtype=kind)[()]
         with _guard(self._raw):
             raw = self._raw.create_dataset(name, shape=shape, dtype=kind, data=values, **options)
             for axis, scale in zip(raw.dims, scales, strict=True):
@@ -522,34 +475,6 @@ class Group:
             _mark_encoding(raw)
             _write_attributes(raw, attrs or {})
             return Dataset(raw)
-
-    def resize(self, dim: str, length: int) -> None:
-        """Give the resizable dimension `dim` of this group a new length, in every dataset that has it.
-
-        New places hold the fill value; the coordinate continues by 1. Shrinking drops what lay beyond.
-
-        Raises
-        ------
-        ValueError
-            When `dim` is no resizable dimension of this group.
-        """
-        scale = self._scale(dim, "resize")
-        if scale.parent != self._raw or scale.maxshape[0] is not None:
-            raise ValueError(f"the dimension {dim!r} of {self._raw.name} is not resizable there")
-        old = int(scale.shape[0])
-
-        def grow(_: str, item: h5py.HLObject) -> None:
-            if isinstance(item, h5py.Dataset) and not item.is_scale:
-                for axis, label in enumerate(item.dims):
-                    if label[0] == scale:
-                        item.resize(length, axis=axis)
-
-        with _guard(self._raw):
-            scale.resize((length,))
-            if length > old:
-                start = scale[old - 1] + 1 if old else 0
-                scale[old:] = np.arange(start, start + length - old)
-            self._raw.visititems(grow)
 
     def flush(self) -> None:
         """Bring everything written so far to the disk."""
@@ -592,13 +517,15 @@ def create(path: str | Path, *, force: bool = False) -> Iterator[Group]:
     DataError
         When the file cannot be written.
     """
-    with replacing(path, force=force) as temporary, work(temporary) as root:
+    with replacing(path, force=force) as temporary, work(temporary, Path(path)) as root:
         yield root
 
 
 @contextlib.contextmanager
-def work(path: str | Path, *, resume: bool = False) -> Iterator[Group]:
-    """Write a file in place, new (an older one of that name is replaced) or, with `resume`, the one there.
+def work(path: str | Path, named: Path | None = None) -> Iterator[Group]:
+    """Write a new file in place; an older one of that name is replaced.
+
+    Errors name `named`, which it is to become, where that is another.
 
     The file stays whatever happens in the block; what was written before the last `Group.flush` survives
     the end of the process.
@@ -606,32 +533,12 @@ def work(path: str | Path, *, resume: bool = False) -> Iterator[Group]:
     Raises
     ------
     DataError
-        When the file cannot be written, or, with `resume`, is not there or damaged.
+        When the file cannot be written.
     """
-    if not resume:
-        with _new(Path(path)) as root:
-            yield root
-        return
-    _check_hdf5(Path(path))
     try:
-        file = h5py.File(path, "r+", libver=_FORMAT)
-    except (OSError, RuntimeError, KeyError) as error:
-        raise DataError(f"cannot continue {path}: {reason(error)}") from error
-    try:
-        yield Group(file)
-    finally:
-        try:
-            file.close()
-        except (OSError, RuntimeError) as error:
-            raise DataError(f"cannot write {path}: {reason(error)}") from error
-
-
-@contextlib.contextmanager
-def _new(path: Path) -> Iterator[Group]:
-    try:
-        sink = Sink(path)
+        sink = Sink(Path(path), named)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {reason(error)}") from error
+        raise DataError(f"cannot write {named or path}: {reason(error)}") from error
     _sinks[repr(sink)] = sink
     try:
         with sink, h5py.File(sink, "w", libver=_FORMAT, track_order=True, rdcc_nbytes=_CACHE) as file:
@@ -639,7 +546,7 @@ def _new(path: Path) -> Iterator[Group]:
     finally:
         del _sinks[repr(sink)]
         if sink.error is not None:
-            raise DataError(f"cannot write {path}: {reason(sink.error)}") from sink.error
+            raise DataError(f"cannot write {sink.named}: {reason(sink.error)}") from sink.error
 
 
 @contextlib.contextmanager
@@ -673,7 +580,11 @@ def _guard(raw: h5py.HLObject) -> Iterator[None]:
         if sink is not None and sink.error is not None:
             raise sink.error
     except (OSError, RuntimeError, KeyError, *damage) as error:
-        what = f"{name} is damaged or truncated" if reads else f"cannot write {name}"
+        what = (
+            f"{name} is damaged or truncated"
+            if reads
+            else f"cannot write {name if sink is None else sink.named}"
+        )
         raise DataError(f"{what}: {reason(error)}") from error
 
 

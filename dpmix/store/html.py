@@ -87,17 +87,10 @@ _USED = re.compile(r'(?:href="#|url\(#)([^")]*)')
 
 
 def inlined(svg: str, alt: str) -> str:
-    """Return an SVG file as an element of a page.
+    """Return an SVG file, with text as text, as an element of a page; `alt` says what it shows.
 
     Its colours become variables of the style, its ids those of this picture alone, and what a page does not
     need (declarations, comments, names of parts) goes.
-
-    Parameters
-    ----------
-    svg : str
-        As matplotlib writes it, with text as text.
-    alt : str
-        What it shows, in words.
     """
     head = _HEAD.search(svg)
     size = None if head is None else _SIZE.search(head[0])
@@ -282,7 +275,7 @@ def _width(names: list[str], columns: int, size: float) -> float:
     return sum(letters) * 0.58 * size + columns * (1.8 + 0.8 + 1.4) * size
 
 
-# What all HTML pages share: their frame and style, and figures as pictures within them
+# Pages, and their figures
 
 
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#E2E2E2", "#222222"
@@ -333,17 +326,9 @@ def page(title: str, sections: Iterable[str]) -> str:
 
 
 def captioned(figure: Figure, alt: str, caption: str, kind: str = "wide") -> str:
-    """Return a figure with its caption, in a form for wide pages and one for telephones.
+    """Return a figure with its caption, in a form for wide pages and one for telephones; it is changed.
 
-    Parameters
-    ----------
-    figure : Figure
-        Of `drawing` or `drawings`; it is changed.
-    alt : str
-        What it shows, the finding first.
-    caption : str
-    kind : str
-        A class of the style, which sets the width.
+    `alt` says what it shows, the finding first; `kind` is a class of the style, which sets the width.
     """
     shown = f'<div class="{kind}">{image(figure, alt)}</div>'
     with rc_context(_STYLE):
@@ -379,11 +364,8 @@ def picture(figure: Figure, kind: str) -> bytes:
 @contextmanager
 def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
     """Give a figure of `size` inches in the pages' style, and its axes."""
-    with rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        yield figure, figure.add_subplot()
-        fitted(figure)
+    with drawings(size, 1) as (figure, (axes,)):
+        yield figure, axes
 
 
 @contextmanager
@@ -417,13 +399,7 @@ _YEARS = (-719_162.0, 2_932_896.0)  # days of the years 1 to 9999, which calenda
 def on_dates(axes: Axes, most: int = 9, axis: Axis | None = None) -> None:
     """Label an axis, whose numbers are days, as dates; as it is where the calendar has none.
 
-    Parameters
-    ----------
-    axes : Axes
-    most : int
-        How many labels there is room for.
-    axis : Axis, optional
-        One of `axes`; the horizontal one where left out.
+    It is the horizontal one where none of the `axes` is named, and has room for so many labels at `most`.
     """
     axis = axes.xaxis if axis is None else axis
     label = axis.label.get_text().replace(", in the data's units", "")

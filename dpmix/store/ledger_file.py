@@ -102,18 +102,24 @@ def read_ledger(path: str | os.PathLike[str]) -> Book:
     return _read(final, path, seal)
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a ledger that is there and may not be written.
+
+    Raises
+    ------
+    DataError
+    """
+    final = ledger_path(path)
+    if final.exists() and not os.access(final, os.W_OK):
+        raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
+
+
 @contextlib.contextmanager
 def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[Book]:
     """Give the ledger while nobody else has it; at the end of the block what was added is on the disk.
 
-    When the block raises, the ledger is as before.
-
-    Parameters
-    ----------
-    path : path
-        The ledger.
-    new : bool, optional
-        Whether it is to be started, or there; either where left out.
+    When the block raises, the ledger is as before. `new`: whether it is to be started, or there; either where
+    left out.
 
     Raises
     ------
@@ -129,9 +135,9 @@ def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[
         final = ledger_path(path)
         if new is not None:
             check_start(path, new)  # somebody may have started one meanwhile
-        if final.exists() and not os.access(final, os.W_OK):
-            raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
-        for leftover in final.parent.glob(f".{_escaped(final.name)}.*.partial"):
+        check_writable(path)
+        ours = re.compile(rf"\.{re.escape(final.name)}\.[0-9a-f]{{12}}\.partial")  # not of NAME.2
+        for leftover in filter(lambda found: ours.fullmatch(found.name), final.parent.glob(".*.partial")):
             leftover.unlink(missing_ok=True)
         note = os.pread(handle, 200, 0)
         if not _NOTE.fullmatch(note):
@@ -239,9 +245,3 @@ def _locked(lock: Path, path: str | os.PathLike[str]) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _escaped(name: str) -> str:
-    import glob
-
-    return glob.escape(name)

@@ -18,8 +18,8 @@ from dpmix.summary.fitted_columns import DEFAULT_POINTS
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
-    from dpmix.run.stored_parameters import Stored
     from dpmix.spec.summary_section import SummarySpec
 
 __all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]

@@ -42,8 +42,8 @@ from dpmix.summary.subject import Subject, is_private, is_simulated, stated_para
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "Contrast",

@@ -36,7 +36,7 @@ from dpmix.summary.random_measures import settle_rest, state_measures
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.run.stored_parameters import Stored
+    from dpmix.run.chains_file import Stored
     from dpmix.spec.summary_section import SummarySpec
 
 __all__ = [

@@ -18,8 +18,8 @@ from dpmix.summary.remarks import line_doubt, prior_remarks
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["RegressionAccount", "regression_account"]
 

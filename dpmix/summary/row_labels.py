@@ -14,8 +14,8 @@ from dpmix.models.model_protocols import GROUP
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
-    from dpmix.run.stored_parameters import Stored
     from dpmix.summary.diagnostics import Scalar
 
 __all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]

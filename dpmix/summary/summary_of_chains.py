@@ -34,8 +34,8 @@ from dpmix.summary.wanted import check_quantities, wanted_of
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.results.nodes import Remark
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import Chains, ChainSet
-    from dpmix.run.stored_parameters import Stored
     from dpmix.spec.summary_section import SummarySpec
     from dpmix.summary.variance import VarianceShares
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from dpmix.spec.capabilities import counted
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import COLOURS, INK, STYLES, drawings, picture
 from dpmix.sweeping.table import columns_of, telling
@@ -156,14 +157,9 @@ def _drawn(lines: Mapping[str, list[Row]], key: str, panels: Sequence[str]) -> d
         if any(labels):
             figure.legend(handles, labels, loc="outside upper left", ncols=min(4, max(1, len(labels))))
         if len(lines) > MOST_LINES:
-            figure.supxlabel(
-                f"and {_more(len(lines) - MOST_LINES)} in the table", fontsize="medium", x=0.99, ha="right"
-            )
+            more = counted(len(lines) - MOST_LINES, "more setting")
+            figure.supxlabel(f"and {more} in the table", fontsize="medium", x=0.99, ha="right")
         return {kind: picture(figure, kind) for kind in ("svg", "png")}
-
-
-def _more(number: int) -> str:
-    return "1 more setting" if number == 1 else f"{number} more settings"
 
 
 def _line(axes: Axes, rows: Sequence[Row], key: str, name: str, label: str, number: int) -> None:

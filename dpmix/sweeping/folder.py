@@ -40,12 +40,7 @@ Identities = Mapping[str, Mapping[str, Any]]
 def elsewhere(folder: Folder, identities: Identities) -> dict[str, RunFolder]:
     """Return the folders under other names of runs that have no work under their own.
 
-    Parameters
-    ----------
-    folder : Folder
-        Of a sweep.
-    identities : mapping of str to mapping
-        What each of its runs is, by name, as `dpmix.sweeping.folder.identity_of` says.
+    `identities` is what each run of the sweep is, by name, as `identity_of` says.
     """
     wanted = {_said(what): name for name, what in identities.items() if not folder.run(name).has_work}
     found: dict[str, RunFolder] = {}
@@ -368,8 +363,7 @@ class Folder:
     def reads(self, name: str, spec: RunSpec) -> list[Path]:
         """Return the files that a run depends on: what it is, and what its fit reads."""
         found = [self._job(name), *(path for _, path in _public_files(spec))]
-        confidential = spec.data is not None and spec.data.simulate is None
-        return [*found, self.release_of(spec)] if confidential else found
+        return found if spec.data is None or spec.simulated else [*found, self.release_of(spec)]
 
     def note_jobs(self, specs: Mapping[str, RunSpec]) -> None:
         """Write what each run is to a file of its own, which is left alone where it says that already.

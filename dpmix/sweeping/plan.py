@@ -209,25 +209,25 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
     """Check what a run of a sweep needs beyond what any spec must be."""
     if spec.model is None:
         raise SpecError("model: missing; every run of a sweep fits a model")
-    simulated = spec.data is not None and spec.data.simulate is not None
     stated = spec.release is not None and spec.release.path is not None
     if spec.data is None and not stated:
         raise SpecError("data: missing; simulate them, or name a release, or confidential data and a ledger")
     if spec.sampler.seed is None:
         raise SpecError("sampler.seed: missing; runs of a sweep are reproducible, so give it or replicates")
     if stated:
-        if spec.data is not None and not simulated:
+        if spec.data is not None and not spec.simulated:
             raise SpecError("release.path: stands beside data.path; a sweep takes one of them")
         assert spec.release is not None  # as stated
         file = spec.release.file
         told = spec.synthesis is not None or isinstance(spec.model, CustomModel)
-        if spec.mechanism is None and not told and (file is None or _has_no_account(file)):
+        bare = file is None or (file.exists() and not beside(file).exists())  # without an account beside it
+        if spec.mechanism is None and not told and bare:
             raise SpecError("mechanism: missing; say which noise the values under release carry")
         return
     assert spec.data is not None  # as looked for
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say how the data are privatized, or none for simulated ones")
-    if simulated:
+    if spec.simulated:
         if spec.data.seed is None:
             raise SpecError("data.seed: missing; runs of a sweep are reproducible, so give it or replicates")
         return
@@ -250,11 +250,6 @@ def check_ledger(spec: RunSpec) -> None:
             "privacy.ledger: missing; a sweep over confidential data spends once for every release, so name "
             "the ledger that they are entered in, there or by --ledger, and their budget"
         )
-
-
-def _has_no_account(path: Path) -> bool:
-    """Whether a file of sanitized values is there, without the one that says how they were made."""
-    return path.exists() and not beside(path).exists()
 
 
 def _titles(keys: Sequence[str]) -> dict[str, str]:

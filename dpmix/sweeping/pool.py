@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -353,14 +353,8 @@ class _Terminal(Board):
         self._live.stop()
 
 
-@contextmanager
-def show_sweep(total: int, done: int, quiet: bool) -> Iterator[Board]:
+def show_sweep(total: int, done: int, quiet: bool) -> AbstractContextManager[Board]:
     """Give what shows a sweep on standard error: a live table where that is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield Board(total, done, quiet)
-        return
-    board = _Terminal(total, done)
-    try:
-        yield board
-    finally:
-        board.close()
+        return nullcontext(Board(total, done, quiet))
+    return closing(_Terminal(total, done))

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dpmix.data import refusals, tables, text_tables, typed_tables
+from dpmix.data import tables, text_tables, typed_tables
 from dpmix.data import text_tables as unpacking
 from dpmix.data.tables import load_table, load_text
 from dpmix.errors import DataError
@@ -145,7 +145,7 @@ def test_packed_tables_of_numbers_are_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_there_are_at_most_so_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tables, refusals, tables, text_tables, typed_tables):
+    for module in (tables, text_tables, typed_tables):
         monkeypatch.setattr(module, "MOST_RECORDS", 3)
         monkeypatch.setattr(module, "MOST_VALUES", 6)
     message = r"has more than (3|2) records of \d columns?, the most that are read"

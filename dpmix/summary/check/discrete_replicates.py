@@ -25,8 +25,8 @@ from dpmix.summary.dated import bins_in_words
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = ["DiscreteHistogram", "DiscreteMarginals", "cdf_of", "cell_probabilities"]
 

@@ -25,8 +25,8 @@ from dpmix.numerics.equal_cells import spread
 from dpmix.summary.dated import bins_in_words, dated_of
 
 if TYPE_CHECKING:
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
-    from dpmix.run.stored_parameters import Stored
 
 __all__ = [
     "LEVEL",

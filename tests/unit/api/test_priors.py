@@ -263,7 +263,7 @@ def test_old_files_that_name_no_rule_are_read_as_they_were() -> None:
 
     release = small_release()
     spec = small_spec() | {"model": {"base": {"empirical": True}}}
-    job = _prepare(spec, release, (), None, None, None, True, False)
+    job = _prepare(spec, release, None, (), False, None, None, None, False, True, False)[0]
     assert manifest_of(job.spec, release, job.task)["model.base"] == "as it is computed now"
-    stated = _prepare(small_spec(), release, (), None, None, None, True, False)
+    stated = _prepare(small_spec(), release, None, (), False, None, None, None, False, True, False)[0]
     assert "model.base" not in manifest_of(stated.spec, release, stated.task)

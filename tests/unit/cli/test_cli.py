@@ -576,3 +576,17 @@ def test_a_dry_run_of_init_writes_no_file(tmp_path: Path, capsys: Any) -> None:
     assert outcome(capsys, "init", "laplace", "--dry-run")[1] == "would write to standard output\n"
     assert "KIND" in refused(capsys, 2, "init", "--dry-run")
     refused(capsys, 2, "init", "nothing", "--dry-run")
+
+
+def test_files_that_may_not_be_read_are_for_the_commands_to_refuse() -> None:
+    """Bad files exit with 3: the parser of arguments would say bad usage, 2."""
+
+    def paths(command: Any) -> list[Any]:
+        below = [found for sub in getattr(command, "commands", {}).values() for found in paths(sub)]
+        own = [param.type_descriptor for param in command.params]
+        return [found for found in own if found is not None and "Path" in str(found.annotation)] + below
+
+    found = paths(typer.main.get_command(commands.app))
+    assert len(found) > 20
+    refused = [each.parameter_info for each in found if each.parameter_info.readable]
+    assert {info.param_decls for info in refused} == {("--output", "-o")}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.api.privatize import plan
+from dpmix.api.privatize import steps
 from dpmix.data.loading import load_stated_release
 from dpmix.errors import DataError, SpecError
 from dpmix.release.release_file import read_release
@@ -75,7 +75,7 @@ def test_every_kind_can_be_simulated_reproducibly(kind: str, tmp_path: Path, cap
 @pytest.mark.parametrize("kind", FOUR)
 def test_several_columns_are_refused_by_name(kind: str) -> None:
     spec = spec_of(FAITHFUL, ["eruptions", "waiting"], [(1, 6), (40, 100)], **FOUR[kind])
-    for verb in (dpmix.privatize, dpmix.calibrate, plan):
+    for verb in (dpmix.privatize, dpmix.calibrate):
         with pytest.raises(SpecError, match=f"names 2 columns, but {kind} releases one"):
             verb(spec)  # type: ignore[operator]
     with pytest.raises(SpecError, match=f"2 pairs of bounds, but {kind} releases one column"):
@@ -98,8 +98,10 @@ def test_the_number_of_records_is_counted_given_or_missed(confidential: Path, tm
     for kind in ("smoothed_histogram", "perturbed_histogram"):
         with pytest.raises(SpecError, match=r"mechanism\.n: 299, but there are 300 records"):
             dpmix.privatize(spec_of(confidential, **FOUR[kind], n=299), tmp_path / "r.h5")
-    assert "20 draws from the histogram of y in 5 bins" in plan(spec_of(confidential, **smoothed))
-    assert "weight" in plan(spec_of(tmp_path / "not_there.csv", **smoothed, n=300))
+    (said,) = steps(load_spec(spec_of(confidential, **smoothed)))
+    assert "20 draws from the histogram of y in 5 bins" in said
+    (said,) = steps(load_spec(spec_of(tmp_path / "not_there.csv", **smoothed, n=300)))
+    assert "weight" in said
     assert not (tmp_path / "r.h5").exists()
 
 

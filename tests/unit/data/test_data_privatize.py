@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import dpmix
-from dpmix.api.privatize import plan
+from dpmix.api.privatize import steps
 from dpmix.cli.commands import main
 from dpmix.data.loading import load_data, load_stated_release, unprotected
 from dpmix.data.simulations import three_gaussians
@@ -183,7 +183,7 @@ def test_calibrate_lists_what_differs_by_column() -> None:
 
 
 def test_the_plan_reads_nothing(tmp_path: Path) -> None:
-    said = plan(spec_of(tmp_path / "not_there.csv"))
+    (said,) = steps(load_spec(spec_of(tmp_path / "not_there.csv")))
     assert "Laplace noise of scale 10 on y" in said
     assert "(epsilon = 1, delta = 0)-DP" in said
 

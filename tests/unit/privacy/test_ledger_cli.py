@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import opendp.mod
 import pytest
 
 import dpmix
+from dpmix.errors import DataError
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
 from tests.helpers.confidential import CASES, write_confidential
@@ -207,3 +209,44 @@ def test_no_kind_draws_noise_beyond_the_budget(
     code, _, err = outcome(capsys, verb, spec, "-o", output, "--new-ledger")
     assert code == 4 and err.splitlines()[-1].endswith("exceeds it, and nothing was drawn or spent")
     assert not drawn and not output.exists() and not ledger.exists()
+
+
+@pytest.mark.parametrize("verb", ["privatize", "synthesize"])
+def test_what_fails_after_the_entry_says_that_it_counts(
+    verb: str, spec: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    folder, ledger = spec.parent, spec.parent / "faithful_ledger.json"
+    run = (verb, spec, "-o", folder / ("a.h5" if verb == "privatize" else "a.csv"), "--set", SYNTHESIS)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise DataError("cannot write it: No space left on device")
+
+    module = importlib.import_module(f"dpmix.api.{verb}")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_release" if verb == "privatize" else "write_synthetic", full)
+        code, _, err = outcome(capsys, *run, "--new-ledger")
+    assert code == 3
+    said = f"No space left on device; the release is entered in {ledger} all the same, and counts there\n"
+    assert err.endswith(said)
+    before = ledger.read_bytes()
+    assert b'"spend"' in before
+
+    def written_by_another(*values: Any) -> Any:
+        Path(run[3]).write_text("of another", "utf-8")
+        return marks_of(*values)
+
+    marks_of = module.marks_of
+    monkeypatch.setattr(module, "marks_of", written_by_another)
+    code, _, err = outcome(capsys, *run)
+    assert (code, "exists already" in err, "counts there" in err) == (2, True, False)
+    assert ledger.read_bytes() == before
+
+
+def test_a_ledger_leaves_the_temporary_files_of_its_neighbours(spec: Path, capsys: Any) -> None:
+    folder = spec.parent
+    own = folder / ".faithful_ledger.json.0123456789ab.partial"
+    other = folder / ".faithful_ledger.json.2.0123456789ab.partial"
+    for path in (own, other):
+        path.write_text("half", "utf-8")
+    assert outcome(capsys, "privatize", spec, "-o", folder / "a.h5", "--new-ledger")[0] == 0
+    assert (own.exists(), other.exists()) == (False, True)

@@ -14,8 +14,8 @@ from dpmix.api.fit import plan
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
-from dpmix.spec import check_combination, load_spec
-from dpmix.spec.combinations import auto_in_words, choose
+from dpmix.spec import load_spec
+from dpmix.spec.combinations import auto_in_words, check_combination, choose
 from dpmix.spec.describe import describe
 from dpmix.spec.kinds import MODELS as MODELS_BY_KIND
 from dpmix.spec.kinds import SAMPLERS, sampler_of

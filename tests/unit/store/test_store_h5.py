@@ -21,7 +21,7 @@ import xarray
 
 from dpmix.errors import DataError, UsageError
 from dpmix.store import h5
-from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.atomic import check_output, publish, write_bytes
 from dpmix.store.tree import Node, Variable, read, write_tree
 
 LONG = "é: [1, 2]\n" * 20_000
@@ -34,7 +34,7 @@ def _sample(path: Path) -> None:
             root.set_attrs({f"extra_{i}": i})
         group = root.group("posterior")
         group.coordinate("chain", [0, 2])
-        group.coordinate("draw", 0, resizable=True, attrs={"units": "sweeps"})
+        group.coordinate("draw", 5, attrs={"units": "sweeps"})
         group.coordinate("name", np.array(["médiane", "sd"]))
         clusters = group.dataset("n_clusters", dims=("chain", "draw"), dtype="i4", compression=4)
         means = group.dataset("mean", dims=("chain", "draw", "name"), dtype="f8")
@@ -42,10 +42,8 @@ def _sample(path: Path) -> None:
         group.dataset("word", np.array("naïve"))
         group.dataset("flag", np.array([True, False]), ("chain",))
         group.dataset("scalar", 2.5)
-        group.resize("draw", 3)
         clusters[0, :3] = [4, 5, 6]
         means[1, 1:3] = [[1.0, 2.0], [3.0, 4.0]]
-        group.resize("draw", 5)
 
 
 def _everything(path: Path) -> list[h5py.HLObject]:
@@ -164,9 +162,6 @@ def test_a_dimension_without_coordinate_or_with_another_length_is_refused(tmp_pa
         with pytest.raises(ValueError, match=word), h5.create(tmp_path / "a.h5") as root:
             root.coordinate("chain", 2)
             root.dataset("x", data, dims)
-    with pytest.raises(ValueError, match="not resizable"), h5.create(tmp_path / "a.h5") as root:
-        root.coordinate("chain", 2)
-        root.resize("chain", 3)
     assert os.listdir(tmp_path) == []
 
 
@@ -223,25 +218,21 @@ def test_killed_half_way_nothing_has_the_name(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_work_survives_a_kill_and_can_be_continued_and_published(tmp_path: Path) -> None:
+def test_work_survives_a_kill_and_can_be_published(tmp_path: Path) -> None:
     work = tmp_path / "work.h5"
     code = f"""
         import os
         from dpmix.store import h5
         with h5.work({str(work)!r}) as root:
-            root.coordinate("draw", 0, resizable=True)
+            root.coordinate("draw", 2)
             x = root.dataset("x", dims=("draw",), dtype="f8")
-            root.resize("draw", 2)
             x[:] = [1.0, 2.0]
             root.flush()
             os._exit(9)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False)
-    with h5.work(work, resume=True) as root:
-        root.resize("draw", 3)
-        root["x"][2] = 3.0
-    h5.publish(work, tmp_path / "final.h5")
-    assert read(tmp_path / "final.h5")["x"].tolist() == [1.0, 2.0, 3.0]
+    publish(work, tmp_path / "final.h5")
+    assert read(tmp_path / "final.h5")["x"].tolist() == [1.0, 2.0]
     assert os.listdir(tmp_path) == ["final.h5"]
 
 

@@ -23,8 +23,8 @@ from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.naive_bayes.model import NaiveBayes
 from dpmix.report.page import render
+from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import read_chains
-from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary import compositions
 from dpmix.summary.diagnostics import beside_prior, contraction, describe

@@ -21,8 +21,8 @@ from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.report.page import render
 from dpmix.results.result import plain
+from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import NamedChains, read_chains
-from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.prior import centred_log_density, log_prior

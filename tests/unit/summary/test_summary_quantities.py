@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -18,8 +19,8 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
-from dpmix.run.stored_parameters import figures
-from dpmix.store.h5 import work
+from dpmix.numerics.in_words import figures
+from dpmix.store.h5 import Group
 from dpmix.summary.density import largest_share, posterior_density
 from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
@@ -379,8 +380,8 @@ def test_the_fullest_of_many_cells_is_found_without_looking_at_all(cells: int) -
 
 def with_recorded(path: Path, mean: Floats, sd: Floats, quantile: Floats) -> Path:
     """Add what a fit keeps to a file of 2 chains."""
-    with work(path, resume=True) as root:
-        posterior = root.group("posterior")
+    with h5py.File(path, "r+") as file:
+        posterior = Group(file["posterior"])
         posterior.coordinate("quantile", np.array([0.25, 0.5, 0.75]))
         posterior.dataset("record_mean", mean, ("chain", "draw"))
         posterior.dataset("record_sd", sd, ("chain", "draw"))
