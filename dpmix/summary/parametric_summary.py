@@ -20,7 +20,7 @@ from dpmix.summary.dated import dated_of, dates_or_figures
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_on_line
-from dpmix.summary.prior import prior_on_line
+from dpmix.summary.prior import errors_remarks, prior_on_line
 from dpmix.summary.quantities import BEYOND, MOVED, Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import (
@@ -344,7 +344,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     labels |= {name: label for name, label in row_labels(chains).items() if name in parameters}
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
-    remarks += learning_remarks(shown) + line.remarks
+    remarks += learning_remarks(shown) + line.remarks + errors_remarks(chains, series, prior, options.level)
     beyond = Beyond(_censored(found_compositions), entries=True) if found_compositions else line.shares
     quantities, said = reported(
         Basis(chains, options, series, beyond, _cells(chains), lambda: parametric_shares(chains))
