@@ -70,7 +70,7 @@ __all__ = [
 
 SHORTEST, LONGEST = 0.01, 1.0
 """Standard deviations of t, between which its is drawn, uniform in its log."""
-MOST = 16
+MOST = 8
 """Times that a predictor is scaled in a sweep, where nearly all of its values lie at the bounds."""
 
 
@@ -267,8 +267,12 @@ def scale_with_law(model, rng, values, records, tally, i):
     gain += model.rate * (tally.level[0] - level)
     if gain >= 0.0 or rng.random() < math.exp(gain):
         for n in range(len(records)):
-            set_scaled(model, values, records[n], i, centre, by, offer)
-            records[n, :] = offer
+            latent = centre + by * (records[n, i] - centre)
+            if clip(latent) != records[n, q + i]:
+                set_scaled(model, values, records[n], i, centre, by, offer)
+                records[n, :] = offer
+            else:
+                records[n, i] = latent
         values[:] = moved
         tally.sums[:] = rest
         tally.level[0] = level

@@ -121,7 +121,7 @@ def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str
 def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
     values, means = exact[prior]
     model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
-    compare(model, [2, len(prior), len(sampler)], 6 if prior == "learned" else 3, means)
+    compare(model, [2, len(prior), len(sampler)], 12 if prior == "learned" else 3, means)
 
 
 def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
