@@ -161,6 +161,8 @@ def regression(
     x: tuple[Floats, Floats, float],
     turn: Floats,
     names: Sequence[str],
+    *,
+    clamped: bool,
 ) -> Expected:
     """Return those of the coefficients, in the units of the data.
 
@@ -178,6 +180,8 @@ def regression(
         From these coefficients to those of the data's units.
     names : sequence of str
         Of the coefficients.
+    clamped : bool
+        Whether the line is in predictors clamped to [-1, 1].
     """
     p = len(beta) - 1
     mean, covariance, weight = x
@@ -192,8 +196,9 @@ def regression(
         matrix[rows, columns] = phi[2 * p + 2 :]
         matrix = matrix + np.tril(matrix, -1).T
         predictors = centre + z[:, :p] @ np.linalg.cholesky(matrix).T
-        y = b[0] + predictors @ b[1:] + np.sqrt(spread) * z[:, p]
-        ones = np.column_stack([np.ones(len(y)), np.clip(predictors, -1.0, 1.0)])
+        within = np.clip(predictors, -1.0, 1.0)
+        y = b[0] + (within if clamped else predictors) @ b[1:] + np.sqrt(spread) * z[:, p]
+        ones = np.column_stack([np.ones(len(y)), within])
         y = np.clip(y, -1.0, 1.0)
         upper = [ones[:, i] * ones[:, j] for i in range(p + 1) for j in range(i, p + 1) if j]
         return np.column_stack([ones * y[:, None], y * y, *upper])

@@ -182,6 +182,8 @@ def _of_regression(law: Law, model: Any, n: int, named: Sequence[str]) -> Expect
     scale = ERRORS_SCALE if b is None else float(b) / square
     mean = scale / (a - 1.0) if a > 1.0 else scale / ERRORS_SHAPE
     errors = (mean, mean**2 / (a - 2.0) if a > 2.0 else mean**2)
+    if b is None:  # the scale is learned: its square is three times that of its mean
+        errors = (mean, mean**2 * (3.0 * (a - 1.0) / (a - 2.0) - 1.0) if a > 2.0 else 3.0 * mean**2)
     if model.sigma2 is not None:
         errors = (float(model.sigma2) / square, 0.0)
     weight, variance = _PREDICTORS
@@ -193,7 +195,8 @@ def _of_regression(law: Law, model: Any, n: int, named: Sequence[str]) -> Expect
     turn = units.coefficients(np.eye(p + 1)).T - origin[:, None]
     own = [str(name) for name in law.columns]
     places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
-    return regression(law, n, beta, sd, errors, (centre, spread, weight), turn, ["intercept", *places])
+    x, clamped = (centre, spread, weight), model.predictors == "clamped"
+    return regression(law, n, beta, sd, errors, x, turn, ["intercept", *places], clamped=clamped)
 
 
 _EXPECTED: Mapping[tuple[str, str], Callable[[Law, Any, int, Sequence[str]], Expected]] = {

@@ -34,22 +34,23 @@ Pair = tuple[float, float]
 
 ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
-"""Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
+"""Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1].
+
+The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec states none.
+"""
 PREDICTORS_CURE: Final = (
     "take model.predictors: clamped, or a release with bounds wide of the values, such as [-1, 2] for 0 and 1"
 )
 """What to do where a regression's predictors lie at their bounds."""
-TRUNCATED_MEANS: Final = (
+_TRUNCATED: Final = (
     "The errors are truncated to the bounds of the response: beta and sigma2 are of the normal law before "
     "that, so that beta is not the slope of the mean response; prediction is the mean response, within the "
     "bounds."
 )
-"""What coefficients are where `model.response` is truncated."""
-CLAMPED_MEANS: Final = (
-    "The line is in predictors clamped to their bounds, as the table holds them: beta is the slope in these, "
-    "and x_mean and x_cov are of latent values before that."
+_CLAMPED: Final = (
+    "The line is in predictors clamped to their bounds, as the table holds them: {}x_mean and x_cov are of "
+    "latent values before that."
 )
-"""What coefficients are where `model.predictors` is clamped."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 RECORDS_SD: Final = (0.0053, 0.54)
@@ -535,6 +536,14 @@ def coefficients_in_words(
         f"a priori {what} in the middle of the predictors' bounds is {placed(middle, 0.25 * spread)} +- "
         f"{spread:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
     )
+
+
+def line_in_words(*, truncated: bool, clamped: bool) -> str:
+    """Say what coefficients are where `model.response` is truncated, `model.predictors` clamped, or both."""
+    found = [_TRUNCATED] if truncated else []
+    if clamped:
+        found.append(_CLAMPED.format("" if truncated else "beta is the slope in these, and "))
+    return " ".join(found)
 
 
 def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:

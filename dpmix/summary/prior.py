@@ -56,6 +56,7 @@ __all__ = [
     "PULL",
     "PriorDraws",
     "centred_log_density",
+    "errors_remarks",
     "floor_remarks",
     "key_of_prior",
     "log_prior",
@@ -223,6 +224,39 @@ def floor_remarks(
         f"The prior holds up {' and '.join(held)}: the records may vary less than the interval says, as "
         "they do where public bounds are wide for them; tighter bounds, or a model.base of smaller clusters, "
         "would let the interval go lower."
+    )
+    return [Remark(text, convergence=False)]
+
+
+def errors_remarks(
+    chains: NamedChains, series: Mapping[str, Floats], prior: Mapping[str, Floats], level: float
+) -> list[Remark]:
+    """Say so of the errors of a regression whose prior has a fixed scale.
+
+    Slopes are then too flat: of the sums that the noise admits those of larger errors have flatter lines.
+
+    Parameters
+    ----------
+    chains : NamedChains
+        Of any parametric model.
+    series, prior, level
+        As of `floor_remarks`.
+    """
+    if chains.attrs.get("model") != "linear_regression" or chains.attrs.get("sigma2_scale") == "learned":
+        return []
+    held = []
+    for name in series:
+        if name.partition("[")[0] != "sigma2" or name not in prior:
+            continue
+        least, floor = (float(np.quantile(draws[name], 0.5 * (1.0 - level))) for draws in (series, prior))
+        if least < floor and pull(series[name], prior[name]) > PULL:
+            held.append(f"{name} (its interval begins at {least:.3g}, the prior's at {floor:.3g})")
+    if not held:
+        return []
+    text = (
+        f"The prior holds up {' and '.join(held)}: errors may be smaller than the interval says, and slopes "
+        "are then steeper than theirs; leave out model.sigma2_prior.b for a scale that is learned, or state "
+        "a smaller one."
     )
     return [Remark(text, convergence=False)]
 
@@ -432,7 +466,11 @@ def _of_regression(chains: NamedChains) -> Floats:
     out = _total(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
     if not law.known[SD]:
         variance = _read(chains, "sigma2") / units.scale(1.0, 2)
-        out = out + _total(-(law.shape + 1.0) * np.log(variance) - law.scale / variance)
+        if chains.attrs.get("sigma2_scale") == "learned":  # earlier versions fixed it where none was stated
+            each = -0.5 * np.log(variance) - (law.shape + 0.5) * np.log1p(0.5 * variance / law.scale)
+        else:
+            each = -(law.shape + 1.0) * np.log(variance) - law.scale / variance
+        out = out + _total(each)
     if law.known[MEAN] and law.known[COV]:
         return out
     p = len(law.centre)

@@ -21,7 +21,7 @@ from dpmix.summary.density import Density, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
-from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
+from dpmix.summary.prior import errors_remarks, floor_remarks, mixture_prior, prior_of
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression_account import regression_account
@@ -253,7 +253,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series,
         prior,
         absurd=line.absurd,
-        told=line.remarks,
+        told=line.remarks + errors_remarks(chains, series, prior, options.level),
         beyond=beyond,
         cells=_cells(chains),
         variance_shares=lambda: parametric_shares(chains),

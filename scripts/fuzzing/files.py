@@ -45,6 +45,17 @@ SPECS: dict[str, dict[str, Any]] = {
         "model": {"kind": "linear_regression", "response": "clamped", "predict": [[1.0]]},
         "sampler": SHORT,
     },
+    "clamped": {
+        "data": {"path": "data.csv", "columns": ["x", "y"]},
+        "mechanism": {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 6], [0, 6]]},
+        "model": {
+            "kind": "linear_regression",
+            "response": "truncated",
+            "predictors": "clamped",
+            "sigma2_prior": {"a": 3.0, "b": 1.0},
+        },
+        "sampler": {"kind": "soma", **SHORT},
+    },
     "counts": {
         "data": {"path": "counts.csv", "columns": ["u", "v", "y"], "missing": {"u": 1, "y": 2}},
         "mechanism": {"kind": "noisy_counts", "epsilon": 2.0, "levels": [2, 2], "classes": 2},

@@ -290,9 +290,19 @@ def _regressions() -> list[Case]:
             laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True),
             unknown | {"response": "truncated"},
         ),
+        "all unknown, clamped predictors": (
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, clamped=True),
+            unknown | {"predictors": "clamped"},
+        ),
+        "all unknown, truncated, clamped predictors": (
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True, clamped=True),
+            unknown | {"response": "truncated", "predictors": "clamped"},
+        ),
     }
     # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor
-    default = laws.Regression(1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16)
+    default = laws.Regression(
+        1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16, learned=True
+    )
     laws_and_models["default prior"] = (default, {})
     for (title, (law, section)), (sampler, keys, thin) in itertools.product(
         laws_and_models.items(),

@@ -174,7 +174,9 @@ class NaiveBayes(Entries):
 class Regression(Entries):
     """Linear regression on p predictors; known parameters are given, others have their prior.
 
-    With x_cov ~ IW(nu, scale I) and x_mean ~ N(0, x_cov / lam), where these are not known.
+    With x_cov ~ IW(nu, scale I) and x_mean ~ N(0, x_cov / lam), where these are not known. Where learned, the
+    second number of sigma2_prior is the mean of its scale, of a gamma law of shape 1/2; where clamped, the
+    line is in predictors clamped to [-2, 2].
     """
 
     p: int
@@ -187,6 +189,8 @@ class Regression(Entries):
     truncated: bool = False
     scale: float = 1.0
     lam: float = 1.0
+    learned: bool = False
+    clamped: bool = False
 
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
         """Draw parameters and records, the response last."""
@@ -195,15 +199,16 @@ class Regression(Entries):
         # bounds [-2, 2] of the predictors and [-3, 3] of the response (cases)
         beta = np.concatenate([3.0 * rescaled[:1], 1.5 * rescaled[1:]])
         a, b = self.sigma2_prior
+        b *= 2.0 * rng.standard_gamma(0.5) if self.learned else 1.0
         sigma2 = b / rng.standard_gamma(a) if self.sigma2 is None else self.sigma2
         cov, mean = np.eye(p), np.zeros(p)
         if not self.x_known:
             cov = np.reshape(stats.invwishart.rvs(self.nu, self.scale * np.eye(p), random_state=rng), (p, p))
             mean = rng.multivariate_normal(np.zeros(p), cov / self.lam)
         x = rng.multivariate_normal(mean, cov, n)
-        y = beta[0] + x @ beta[1:] + math.sqrt(sigma2) * rng.standard_normal(n)
+        at, sd = beta[0] + (np.clip(x, -2.0, 2.0) if self.clamped else x) @ beta[1:], math.sqrt(sigma2)
+        y = at + sd * rng.standard_normal(n)
         if self.truncated:
-            at, sd = beta[0] + x @ beta[1:], math.sqrt(sigma2)
             y = stats.truncnorm.rvs((-3.0 - at) / sd, (3.0 - at) / sd, loc=at, scale=sd, random_state=rng)
         truth = entries(beta=beta)
         if self.sigma2 is None:

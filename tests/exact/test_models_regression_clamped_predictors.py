@@ -6,13 +6,14 @@ Limits are those of `tests.unit.models.test_models_regression`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dpmix.models.linear_regression.build import build
-from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, _scale
+from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, scale_with_law
 from dpmix.models.linear_regression.joint import carry, map_of
 from dpmix.models.linear_regression.latent_records import make_room, sweep_blocks
 from dpmix.models.linear_regression.model import RegressionChain
@@ -101,7 +102,14 @@ def test_records_that_follow_the_parameters_keep_what_is_random() -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 def test_scaling_alone_leaves_the_joint_law_as_it_is(known: bool) -> None:
-    line = dataclasses.replace(HELD, x_mean=np.array([0.1, 0.3]) if known else None)
+    law_of_scaling(dataclasses.replace(HELD, x_mean=np.array([0.1, 0.3]) if known else None), what_is_random)
+
+
+def law_of_scaling(line: databases.Line, random_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    """Compare parameters scaled with their records, from the joint law, with fresh draws; and one database.
+
+    What is random in it, `random_of` records and parameters, stays.
+    """
     rng, restarts, n = np.random.default_rng(11), 3000, 3
     start, data = line.draw(rng, restarts, n)
     fresh, _ = line.draw(rng, 20 * restarts, 1)
@@ -117,16 +125,16 @@ def test_scaling_alone_leaves_the_joint_law_as_it_is(known: bool) -> None:
         recount(chain.law, records, chain.tally)
         for _ in range(20):
             for predictor in range(2):
-                _scale(chain.law, rng, values, records, chain.tally, predictor)
+                scale_with_law(chain.law, rng, values, records, chain.tally, predictor)
         rows.append(values.copy())
     found, wanted = np.array(rows), line.rescaled(fresh)
     # x_mean and what is below and on the diagonal of L; scaled is all of a row alike
     for place in (4, 5, 6, 8, 9):
-        if not known or place > 5:
+        if line.x_mean is None or place > 5:
             assert stats.ks_2samp(found[:, place], wanted[:, place]).pvalue > LEVEL, place
     # the last records moved, and their y with them
     held = np.column_stack([(data[-1] - centre) / half, line.units(data[-1])])
-    np.testing.assert_allclose(what_is_random(records, values), what_is_random(held, states[-1]), atol=1e-7)
+    np.testing.assert_allclose(random_of(records, values), random_of(held, states[-1]), atol=1e-7)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

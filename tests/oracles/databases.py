@@ -81,7 +81,10 @@ def truncated(rng: np.random.Generator, mean: Array, sd: Array, low: float, high
 
 @dataclass(frozen=True)
 class Line:
-    """Prior of a regression: known values are numbers or arrays, unknown ones None."""
+    """Prior of a regression: known values are numbers or arrays, unknown ones None.
+
+    Where learned, b is the mean of the scale of sigma2, of a gamma law of shape 1/2.
+    """
 
     bounds: Array
     scale: float
@@ -97,6 +100,7 @@ class Line:
     psi: Array | None = None
     truncated: bool = False
     clamped_predictors: bool = False
+    learned: bool = False
 
     @property
     def p(self) -> int:
@@ -106,9 +110,8 @@ class Line:
         """Draw parameters, `size` of each, and databases (size, n, p + 1) given them."""
         p = self.p
         beta = self.in_units(self.sd * rng.standard_normal((size, p + 1)))
-        sigma2 = (
-            np.full(size, self.sigma2) if self.sigma2 is not None else self.b / rng.gamma(self.a, size=size)
-        )
+        b = self.b * rng.standard_normal(size) ** 2 if self.learned else self.b
+        sigma2 = np.full(size, self.sigma2) if self.sigma2 is not None else b / rng.gamma(self.a, size=size)
         if self.x_cov is not None:
             root = np.broadcast_to(np.linalg.cholesky(self.x_cov), (size, p, p))
         else:

@@ -15,7 +15,9 @@ and as wide has the same values at the bounds, and a few less within. Along it, 
 lines hardly move. So the latent values of each predictor are also scaled by exp(t), with its x_mean and its
 row of L, y following x~; accepted is by the ratio of the prior densities, that of the release, and the
 Jacobian, exp(t) for each number scaled but for the diagonal, whose coordinate is its log. The length of t is
-drawn anew each time, between steps that suit much and little information: nothing is to be learnt.
+drawn anew each time, between steps that suit much and little information: nothing is to be learnt. Sums
+change by records alone whose clamped values do, so that a predictor that nearly always lies at its bounds is
+scaled many times a sweep at the cost of once; how often, the mean says that the joint move learns.
 """
 
 from __future__ import annotations
@@ -32,13 +34,16 @@ from dpmix.models.linear_regression.conjugate_draws import (
 )
 from dpmix.models.linear_regression.joint import (
     ACTIVE,
+    HEAD,
     approximate,
     approximate_by_moments,
     carry,
+    coordinates,
     follow,
     given_sums,
     log_prior,
     move_jointly,
+    unpack,
 )
 from dpmix.models.linear_regression.latent_records import (
     BLOCK,
@@ -52,12 +57,21 @@ from dpmix.models.linear_regression.latent_records import (
     subtract,
 )
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
-from dpmix.numerics.jit import njit
+from dpmix.numerics.bounded_normal import upper_tail
+from dpmix.numerics.jit import dispatch, njit
 
-__all__ = ["ClampedPredictorMoments", "start_within"]
+__all__ = [
+    "ClampedPredictorMoments",
+    "scale_with_law",
+    "scale_with_laws",
+    "set_scaled",
+    "start_within",
+]
 
 SHORTEST, LONGEST = 0.01, 1.0
 """Standard deviations of t, between which its is drawn, uniform in its log."""
+MOST = 8
+"""Times that a predictor is scaled in a sweep, where nearly all of its values lie at the bounds."""
 
 
 class ClampedPredictorMoments(Moments):
@@ -92,6 +106,7 @@ def _given_sums(model: ClampedPredictorMoments, released):
         model.beta_precision,
         model.shape,
         model.scale,
+        model.learned,
         model.centre,
         model.weight,
         model.freedom,
@@ -204,13 +219,30 @@ def _draw_theta(model: ClampedPredictorMoments, rng, theta, records, tally):
     draw_predictors(model, rng, values, moments)
     if theta.learnt[ACTIVE] > 0.0:
         move_jointly(model, rng, theta, records, columns, tally, moments)
-        if not model.known[COV]:
-            for i in range(p):
-                _scale(model, rng, values, records, tally, i)
+        scale_with_laws(model, rng, theta, records, tally)
 
 
 @njit
-def _scale(model, rng, values, records, tally, i):
+def scale_with_laws(model, rng, theta, records, tally):
+    """Scale the latent values of all predictors, with their laws where these are not known."""
+    if model.known[COV]:
+        return
+    q, k = len(model.columns), coordinates(model)
+    p = q - 1
+    about = theta.values.copy()
+    unpack(model, theta.learnt[HEAD : HEAD + k], about)
+    for i in range(p):
+        square = 0.0
+        for j in range(i + 1):
+            square += about[q + 1 + p + i * p + j] ** 2
+        mean, sd = about[q + 1 + i], math.sqrt(square)
+        inside = 1.0 - upper_tail((1.0 - mean) / sd) - upper_tail((1.0 + mean) / sd)
+        for _ in range(int(min(MOST, 1.0 / max(inside, 1.0 / MOST)))):
+            scale_with_law(model, rng, theta.values, records, tally, i)
+
+
+@njit
+def scale_with_law(model, rng, values, records, tally, i):
     """Scale the latent values of predictor i, with their law."""
     q = len(model.columns)
     p = q - 1
@@ -228,23 +260,31 @@ def _scale(model, rng, values, records, tally, i):
         record = records[n]
         if clip(centre + by * (record[i] - centre)) != record[q + i]:
             subtract(record, gone)
-            _set_scaled(model, values, record, i, centre, by, offer)
+            set_scaled(model, values, record, i, centre, by, offer)
             subtract(offer, rest)
     rest -= gone
     level = distance(rest)
     gain += model.rate * (tally.level[0] - level)
     if gain >= 0.0 or rng.random() < math.exp(gain):
         for n in range(len(records)):
-            _set_scaled(model, values, records[n], i, centre, by, offer)
-            records[n, :] = offer
+            latent = centre + by * (records[n, i] - centre)
+            if clip(latent) != records[n, q + i]:
+                set_scaled(model, values, records[n], i, centre, by, offer)
+                records[n, :] = offer
+            else:
+                records[n, i] = latent
         values[:] = moved
         tally.sums[:] = rest
         tally.level[0] = level
 
 
-@njit
-def _set_scaled(model, values, record, i, centre, by, out):
+@dispatch()
+def set_scaled(model, values, record, i, centre, by, out):
     """Set `out` (2 q,) to a record whose predictor i is scaled about a centre, errors staying."""
+
+
+@set_scaled.register
+def _set_scaled(model: ClampedPredictorMoments, values, record, i, centre, by, out):
     q = len(model.columns)
     out[:] = record
     out[i] = centre + by * (record[i] - centre)

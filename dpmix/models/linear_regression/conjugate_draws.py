@@ -4,8 +4,9 @@
 units of the data (methods, section 15); results are given in these. With centres c and half-widths h of the
 bounds, x~ = (x - c)/h, a slope is h_y b~/h_x, and the intercept c_y + h_y b~_0 - sum_j slope_j c_j.
 
-**Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn; x_mean and x_cov are
-normal-inverse-Wishart, or the one of them that is not known is normal or inverse-Wishart given the other.
+**Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn, the latter given a draw of its
+scale where that is learned; x_mean and x_cov are normal-inverse-Wishart, or the one of them that is not known
+is normal or inverse-Wishart given the other.
 """
 
 from __future__ import annotations
@@ -169,9 +170,11 @@ def _draw_sd(model, rng, values, moments):
         squares -= 2.0 * values[i] * moments[i, q]
         for j in range(q):
             squares += values[i] * values[j] * moments[i, j]
-    shape = model.shape + 0.5 * moments[0, 0]
-    scale = model.scale + 0.5 * max(squares, 0.0)
-    values[q] = math.sqrt(scale / rng.standard_gamma(shape))
+    scale = model.scale
+    if model.learned:  # given the sd as it was
+        scale = rng.standard_gamma(model.shape + 0.5) / (0.5 / model.scale + 1.0 / (values[q] * values[q]))
+    scale += 0.5 * max(squares, 0.0)
+    values[q] = math.sqrt(scale / rng.standard_gamma(model.shape + 0.5 * moments[0, 0]))
 
 
 @njit

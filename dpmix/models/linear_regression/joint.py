@@ -179,6 +179,15 @@ def unpack(model, point, values):
 
 
 @njit
+def log_errors(model, sd):
+    """Return the log prior density of the log of the errors' sd, up to a constant."""
+    square = sd * sd
+    if model.learned:  # the scale integrated out: the sd is half-t with 2 shape degrees of freedom
+        return math.log(sd) - (model.shape + 0.5) * math.log1p(0.5 * square / model.scale)
+    return -2.0 * model.shape * math.log(sd) - model.scale / square
+
+
+@njit
 def log_prior(model, values, inverse):
     """Return the log prior density of the coordinates, up to a constant; `inverse` (p, p) is scratch."""
     q = len(model.columns)
@@ -188,7 +197,7 @@ def log_prior(model, values, inverse):
         gap = values[i] - model.beta_mean[i]
         total -= 0.5 * model.beta_precision[i] * gap * gap
     if not model.known[SD]:
-        total -= 2.0 * model.shape * math.log(values[q]) + model.scale / (values[q] * values[q])
+        total += log_errors(model, values[q])
     if model.known[MEAN] and model.known[COV]:
         return total
     root = values[q + 1 + p :].reshape(p, p)
@@ -485,6 +494,7 @@ def _given_sums(model: Moments, released):
         model.beta_precision,
         model.shape,
         model.scale,
+        model.learned,
         model.centre,
         model.weight,
         model.freedom,

@@ -61,9 +61,9 @@ class Moments(NamedTuple):
     over columns are unrolled. released (size,); bounds (2 q,): x~_j = bounds[q + j] (x_j - bounds[j]) - 1,
     the response last; rate: 1 over the scale of the noise. What follows are numbers and tuples, which cost
     nothing to pass. beta ~ N(beta_mean, diag 1 / beta_precision), (q,) each, the intercept first. Errors have
-    variance sigma2 ~ IG(shape, scale), predictors are N(x_mean, x_cov) with x_cov ~ IW(freedom, psi), psi
-    (p p,), and x_mean ~ N(centre, x_cov / weight); `known` (3,) says which of sigma2, x_mean and x_cov is
-    known instead.
+    variance sigma2 ~ IG(shape, b), where b is the scale or, `learned`, b ~ Gamma(1/2) of mean scale.
+    Predictors are N(x_mean, x_cov) with x_cov ~ IW(freedom, psi), psi (p p,), and
+    x_mean ~ N(centre, x_cov / weight); `known` (3,) says which of sigma2, x_mean and x_cov is known instead.
     """
 
     columns: Any
@@ -74,6 +74,7 @@ class Moments(NamedTuple):
     beta_precision: Any
     shape: float
     scale: float
+    learned: bool
     centre: Any
     weight: float
     freedom: float

@@ -37,15 +37,15 @@ from dpmix.models.linear_regression.latent_records import (
     size_of,
 )
 from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
+from dpmix.models.linear_regression.truncated_clamped import TruncatedClampedMoments
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.spec.days import Day, alike
 from dpmix.spec.model_section import (
-    CLAMPED_MEANS,
     ERRORS_SCALE,
-    TRUNCATED_MEANS,
     coefficients_in_words,
+    line_in_words,
     niw_from_bounds,
 )
 
@@ -95,12 +95,21 @@ def check_widths(model: LinearRegressionModel, p: int) -> None:
         )
 
 
+_KINDS = {
+    ("clamped", "unclamped"): Moments,
+    ("clamped", "clamped"): ClampedPredictorMoments,
+    ("truncated", "unclamped"): TruncatedMoments,
+    ("truncated", "clamped"): TruncatedClampedMoments,
+}
+"""By what happens to responses and predictors beyond their bounds."""
+
+
 def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     """Return release and prior as compiled functions take them, on the rescaled variables.
 
     What is stated of errors and predictors is in the units of the data; what is left out is the default on
-    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), predictors as clusters
-    of multivariate normal mixtures.
+    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, b) with b ~ Gamma(1/2) of mean
+    1/4, predictors as clusters of multivariate normal mixtures.
     """
     units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
@@ -112,8 +121,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     stated = model.sigma2_prior.b
     scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
-    line = ClampedPredictorMoments if model.predictors == "clamped" else Moments
-    kind = TruncatedMoments if model.response == "truncated" else line
+    kind = _KINDS[model.response, model.predictors]
     return kind(
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
@@ -123,6 +131,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
         beta_precision=_floats(sd**-2.0),
         shape=float(model.sigma2_prior.a),
         scale=float(scale),
+        learned=stated is None,
         centre=_floats(centre),
         weight=float(prior.lambda_),
         freedom=float(freedom),
@@ -206,6 +215,7 @@ class LinearRegression(ParametricModel):
             "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
             "predictors": "clamped" if isinstance(law, ClampedPredictorMoments) else "unclamped",
             "prior_of": "rescaled variables",
+            "sigma2_scale": "learned" if law.learned else "fixed",
         }
         if len(rows):
             self.attrs["row_labels"] = json.dumps(
@@ -294,10 +304,8 @@ def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str
     sd = [precision**-0.5 for precision in law.beta_precision]
     truncated = isinstance(law, TruncatedMoments)
     words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
-    meant = f" {TRUNCATED_MEANS}" if truncated else ""
-    if isinstance(law, ClampedPredictorMoments):
-        meant = f" {CLAMPED_MEANS}"
-    return f"{words[0].upper()}{words[1:]}.{meant}"
+    meant = line_in_words(truncated=truncated, clamped=isinstance(law, ClampedPredictorMoments))
+    return f"{words[0].upper()}{words[1:]}.{meant and ' '}{meant}"
 
 
 def _names(law: ClampedMomentsLaw) -> list[str]:
@@ -352,5 +360,6 @@ def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:
     """Draw what is not known of `Line.values` from the prior."""
     q = len(law.columns)
     if not law.known[SD]:
-        values[q] = math.sqrt(law.scale / rng.standard_gamma(law.shape))
+        scale = law.scale * 2.0 * rng.standard_gamma(0.5) if law.learned else law.scale
+        values[q] = math.sqrt(scale / rng.standard_gamma(law.shape))
     draw_line(law, rng, values, np.zeros((q + 1, q + 1)))  # given no records

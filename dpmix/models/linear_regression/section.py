@@ -6,13 +6,12 @@ from pydantic import Field, Tag, model_validator
 
 from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal
 from dpmix.spec.model_section import (
-    CLAMPED_MEANS,
     ERRORS_SHAPE,
-    TRUNCATED_MEANS,
     Matrix,
     ModelSection,
     Vector,
     coefficients_in_words,
+    line_in_words,
     positive_definite,
 )
 
@@ -34,8 +33,8 @@ class ErrorPrior(Section):
     a: Positive = Field(ERRORS_SHAPE, description="Shape.")
     b: Positive | None = Field(
         None,
-        description="Scale, in the units of the data; where left out, the square of a quarter of the "
-        "response's public width.",
+        description="Scale, in the units of the data; where left out, learned: gamma of shape 1/2 a priori, "
+        "whose mean is the square of a quarter of the response's public width.",
     )
 
 
@@ -119,8 +118,6 @@ class LinearRegressionModel(ModelSection):
         for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
             if matrix is not None:
                 _check_covariance(key, matrix)
-        if self.predictors == "clamped" and self.response == "truncated":
-            raise refusal("predictors", "clamped goes with response: clamped; leave out one of the two")
         # a spec that was written with its defaults reads back
         if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
             raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
@@ -130,8 +127,7 @@ class LinearRegressionModel(ModelSection):
 
     def in_words(self, spec: Any) -> str:
         """Say what is fitted, and what the prior of the coefficients means."""
-        meant = {"truncated": TRUNCATED_MEANS}.get(self.response, "")
-        meant = CLAMPED_MEANS if self.predictors == "clamped" else meant
+        meant = line_in_words(truncated=self.response == "truncated", clamped=self.predictors == "clamped")
         return f"a linear regression{self._coefficients(spec)}" + (f". {meant[:-1]}" if meant else "")
 
     def _coefficients(self, spec: Any) -> str:

@@ -1,8 +1,9 @@
 """Linear regression whose errors are truncated to the bounds of the response: `model.response: truncated`.
 
 Given x~, the response y~ has the density N(y~; m, sd^2) / (Phi(b) - Phi(a)) on [-1, 1], m = (1, x~) beta,
-a = (-1 - m) / sd, b = (1 - m) / sd. Predictors are as in the clamped model. Beta and sd given records have no
-conjugate law, for the masses depend on both, and move in two ways:
+a = (-1 - m) / sd, b = (1 - m) / sd. Predictors are as in the clamped model, and the line may be in clamped
+ones (`dpmix.models.linear_regression.truncated_clamped`). Beta and sd given records have no conjugate law,
+for the masses depend on both, and move in two ways:
 
 - given the records, under the density above, at one pass over the records for their masses;
 - together with all records, what is random in these held fixed (interweaving: Yu and Meng 2011): x~ is
@@ -60,9 +61,9 @@ from dpmix.models.linear_regression.latent_records import (
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above, upper_tail, value_at
 from dpmix.numerics.factors import cholesky, invert_lower, product
-from dpmix.numerics.jit import njit
+from dpmix.numerics.jit import dispatch, njit
 
-__all__ = ["TruncatedMoments", "make_learnt"]
+__all__ = ["TruncatedMoments", "line_in", "make_learnt", "mean_of"]
 
 CENTRED, WHOLE = 3, 4
 """Places of `Line.learnt` with the logs of lengths, in those of what the clamped model's move keeps."""
@@ -108,6 +109,7 @@ def _given_sums(model: TruncatedMoments, released):
         model.beta_precision,
         model.shape,
         model.scale,
+        model.learned,
         model.centre,
         model.weight,
         model.freedom,
@@ -120,12 +122,22 @@ for function in (recount, log_change, replace):
     function.register(function.registered[(Moments,)], TruncatedMoments, compiled=False)
 
 
+@dispatch()
+def line_in(model):
+    """Return the place in a record of the first of the predictors that the line is in."""
+
+
+@line_in.register
+def _line_in(model: TruncatedMoments):
+    return 0
+
+
 @njit
-def _mean(q, values, record):
-    """Return (1, x~) beta of a record."""
-    mean = values[0]
-    for i in range(q - 1):
-        mean += values[i + 1] * record[i]
+def mean_of(model, values, record):
+    """Return (1, x) beta of a record."""
+    first, mean = line_in(model), values[0]
+    for i in range(len(model.columns) - 1):
+        mean += values[i + 1] * record[first + i]
     return mean
 
 
@@ -143,7 +155,7 @@ def _draw_record(model: TruncatedMoments, rng, theta, record):
             x += values[q + 1 + p + i * p + j] * record[q + j]
         record[i] = x
         record[q + i] = clip(x)
-    record[p] = value_at(rng.random(), _mean(q, values, record), values[q])
+    record[p] = value_at(rng.random(), mean_of(model, values, record), values[q])
     record[q + p] = record[p]
 
 
@@ -151,6 +163,7 @@ def _draw_record(model: TruncatedMoments, rng, theta, record):
 def _offer_block(model: TruncatedMoments, values, block, count):
     q = len(model.columns)
     p = q - 1
+    first = line_in(model)
     for b in range(count):
         share = upper_tail(block[p * BLOCK + b])
         mean = values[0]
@@ -161,7 +174,7 @@ def _offer_block(model: TruncatedMoments, values, block, count):
                 x += values[q + 1 + p + i * p + j] * block[j * BLOCK + b]
             block[i * BLOCK + b] = x
             block[(q + i) * BLOCK + b] = clip(x)
-            mean += values[i + 1] * x
+            mean += values[i + 1] * block[(first + i) * BLOCK + b]
         y = value_at(share, mean, values[q])
         block[p * BLOCK + b] = y
         block[(q + p) * BLOCK + b] = y
@@ -171,8 +184,9 @@ def _offer_block(model: TruncatedMoments, values, block, count):
 def _carry(model: TruncatedMoments, old, new, matrix, record, out):
     q = len(model.columns)
     follow(matrix, record, out)
-    share = share_above(record[q - 1], _mean(q, old, record), old[q])
-    out[q - 1] = value_at(share, _mean(q, new, out), new[q])
+    share = share_above(record[q - 1], mean_of(model, old, record), old[q])
+    fill(model, out)
+    out[q - 1] = value_at(share, mean_of(model, new, out), new[q])
     fill(model, out)
 
 
@@ -185,6 +199,13 @@ def _draw_theta(model: TruncatedMoments, rng, theta, records, tally):
     moments = np.empty((q + 1, q + 1))
     second_moments(model, records, moments)
     draw_predictors(model, rng, theta.values, moments)
+    if line_in(model) > 0:
+        columns = np.empty((len(records), q))
+        for n in range(len(records)):
+            for i in range(q - 1):
+                columns[n, i] = records[n, line_in(model) + i]
+            columns[n, q - 1] = records[n, q - 1]
+        second_moments(model, columns, moments)
     _move_line(model, rng, theta, records, moments)
     if learnt[ACTIVE] > 0.0:
         _move_jointly(model, rng, theta, records, tally)
@@ -269,8 +290,8 @@ def _take_shapes(model, learnt, values, count):
     unpack(model, mean, moved)
     approximate(model, moved, zeros, points, work, here)
     for n in range(POINTS):
-        _set_record(q, moved, points[n], records[n])
-        densities[n] = _log_response(q, moved, records[n])
+        _set_record(model, moved, points[n], records[n])
+        densities[n] = _log_response(model, moved, records[n])
     point = mean.copy()
     for i in range(k):
         step = NEARBY * math.sqrt(covariance[i, i])
@@ -281,7 +302,7 @@ def _take_shapes(model, learnt, values, count):
             slopes[j, i] = (there[j] - here[j]) / step
         if i < line:
             for n in range(POINTS):
-                scores[n, i] = (_log_response(q, moved, records[n]) - densities[n]) / step
+                scores[n, i] = (_log_response(model, moved, records[n]) - densities[n]) / step
         point[i] = mean[i]
     precision = np.zeros((k, k))
     _add_precision(root, precision)
@@ -300,9 +321,10 @@ def _take_shapes(model, learnt, values, count):
 
 
 @njit
-def _log_response(q, values, record):
+def _log_response(model, values, record):
     """Return the log density of the response of a record given its predictors, up to a constant."""
-    mean, sd = _mean(q, values, record), values[q]
+    q = len(model.columns)
+    mean, sd = mean_of(model, values, record), values[q]
     gap = (record[q - 1] - mean) / sd
     return -0.5 * gap * gap - math.log(sd) - log_mass(mean, sd)
 
@@ -327,7 +349,7 @@ def _log_density_of_line(model, values, records, moments, inverse):
     total = log_prior(model, values, inverse) - 0.5 * max(squares, 0.0) / (sd * sd)
     total -= len(records) * math.log(sd)
     for i in range(len(records)):
-        total -= log_mass(_mean(q, values, records[i]), sd)
+        total -= log_mass(mean_of(model, values, records[i]), sd)
     return total
 
 
@@ -361,7 +383,7 @@ def _standardize(model, values, records, out):
     root = values[q + 1 + p :].reshape(p, p)
     for n in range(len(records)):
         record, own = records[n], out[n]
-        own[p] = share_above(record[p], _mean(q, values, record), values[q])
+        own[p] = share_above(record[p], mean_of(model, values, record), values[q])
         for i in range(p):
             z = record[i] - values[q + 1 + i]
             for j in range(i):
@@ -370,8 +392,9 @@ def _standardize(model, values, records, out):
 
 
 @njit
-def _set_record(q, values, own, record):
+def _set_record(model, values, own, record):
     """Set a record (2 q,) from its z and v (q,)."""
+    q = len(model.columns)
     p = q - 1
     for i in range(p):
         x = values[q + 1 + i]
@@ -379,7 +402,7 @@ def _set_record(q, values, own, record):
             x += values[q + 1 + p + i * p + j] * own[j]
         record[i] = x
         record[q + i] = clip(x)
-    y = value_at(own[p], _mean(q, values, record), values[q])
+    y = value_at(own[p], mean_of(model, values, record), values[q])
     record[p] = y
     record[q + p] = y
 
@@ -389,7 +412,7 @@ def _restore(model, values, standard, records, rest):
     """Set records (n, 2 q) from z and v (n, q), and `rest` (size,) to what is released less their sums."""
     rest[:] = model.released
     for n in range(len(standard)):
-        _set_record(len(model.columns), values, standard[n], records[n])
+        _set_record(model, values, standard[n], records[n])
         subtract(records[n], rest)
 
 
@@ -417,7 +440,7 @@ def _approximate(model: TruncatedMoments, values, moments, near, work, rest):
     rest[:] = 0.0
     record, times = work[: 2 * q], work[2 * q]
     for n in range(len(near)):
-        _set_record(q, values, near[n], record)
+        _set_record(model, values, near[n], record)
         subtract(record, rest)
     for j in range(len(rest)):
         rest[j] = moments[j] + times * rest[j]

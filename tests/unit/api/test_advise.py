@@ -210,6 +210,23 @@ def test_advice_about_a_regression_is_least_squares_without_noise() -> None:
     assert_allclose(row.sd["beta[column 1]"], (25.0 / (4_000 * 1.0)) ** 0.5, rtol=0.05)
 
 
+def test_advice_about_a_line_in_clamped_predictors_is_least_squares_on_these() -> None:
+    """Of predictors nearly all of which lie at either bound, 5 from the middle."""
+    model = {
+        "kind": "linear_regression",
+        "sigma2": 25.0,
+        "x_mean": [5.0],
+        "x_cov": [[1e6]],
+        "prior_sd": 100.0,
+    }
+    spec = {
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0.0, 10.0], [0.0, 100.0]], "epsilon": 1e6},
+        "model": model | {"predictors": "clamped"},
+    }
+    row = dpmix.advise(spec, epsilon=1e6, n=4_000).rows[0]
+    assert_allclose(row.sd["beta[column 1]"], (25.0 / (4_000 * 25.0)) ** 0.5, rtol=0.05)
+
+
 def test_dollars_and_microns_are_told_alike() -> None:
     """The statistics' advice scales with the units, exactly."""
 

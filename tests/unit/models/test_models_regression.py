@@ -28,6 +28,7 @@ from dpmix.models.linear_regression.joint import (
 from dpmix.models.linear_regression.latent_records import fill
 from dpmix.models.linear_regression.model import LinearRegression, RegressionChain
 from dpmix.models.sum_augmentation import recount
+from dpmix.numerics.bounded_normal import share_above
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from tests.helpers.parametric import interpreted, same_in_chunks
@@ -47,7 +48,8 @@ KNOWN = Line(
 )
 HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
 OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
-PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER}
+LEARNED = dataclasses.replace(FREE, learned=True, b=0.25 * 2.25**2)  # the default's, as no other is learned
+PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER, "learned": LEARNED}
 
 
 def settings(line: Line) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def settings(line: Line) -> dict[str, Any]:
     if line.sigma2 is not None:
         found["sigma2"] = line.sigma2
     else:
-        found["sigma2_prior"] = {"a": line.a, "b": line.b}
+        found["sigma2_prior"] = {"a": line.a} | ({} if line.learned else {"b": line.b})
     prior: dict[str, Any] = {"lambda": line.weight, "nu": line.nu}
     for key, value in (("x_mean", line.x_mean), ("x_cov", line.x_cov)):
         if value is not None:
@@ -95,7 +97,7 @@ def theta(draws: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def exact() -> dict[str, tuple[Any, dict[str, tuple[float, float]]]]:
     found = {}
-    for name in ("free", "known"):
+    for name in ("free", "known", "learned"):
         rng = np.random.default_rng([3, len(name)])
         line = PRIORS[name]
         _, records = line.draw(rng, 1, 3)
@@ -115,11 +117,11 @@ def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("prior", ["free", "known"])
+@pytest.mark.parametrize("prior", ["free", "known", "learned"])
 def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
     values, means = exact[prior]
     model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
-    compare(model, [2, len(prior), len(sampler)], 3, means)
+    compare(model, [2, len(prior), len(sampler)], 12 if prior == "learned" else 3, means)
 
 
 def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
@@ -139,8 +141,10 @@ def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
 
 
-def test_prior_of_coordinates_has_their_jacobian() -> None:
-    chain: Any = make(FREE, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
+@pytest.mark.parametrize("learned", [False, True])
+def test_prior_of_coordinates_has_their_jacobian(learned: bool) -> None:
+    prior = LEARNED if learned else FREE
+    chain: Any = make(prior, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
     model, values, rng = chain.law, chain.theta.values, np.random.default_rng(7)
     gaps, p = [], FREE.p
     for _ in range(5):
@@ -157,7 +161,10 @@ def test_prior_of_coordinates_has_their_jacobian() -> None:
         cov[np.tril_indices(p)] = low
         cov = cov + np.tril(cov, -1).T
         wanted += stats.norm.logpdf(beta, model.beta_mean, np.array(model.beta_precision) ** -0.5).sum()
-        wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
+        if learned:
+            wanted += stats.betaprime.logpdf(sigma2[0], 0.5, model.shape, scale=2.0 * model.scale)
+        else:
+            wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
         wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
         wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
         gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
@@ -190,8 +197,9 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
         mean = values[0] + taken @ values[1 : p + 1]
         noise = (chain.records[:, p] - mean) / values[p + 1]
         if line.truncated:  # then normal as well
-            ends = (-1.0 - mean) / values[p + 1], (1.0 - mean) / values[p + 1]
-            noise = stats.norm.ppf(stats.truncnorm.cdf(noise, *ends))
+            at = zip(chain.records[:, p], mean, strict=True)
+            shares = np.array([share_above(y, middle, values[p + 1]) for y, middle in at])
+            noise = stats.norm.isf(shares.clip(1e-15, 1.0 - 1e-15))
         rows.append(now | {"noise": noise})
     found = databases.functions(
         {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "noise"}
@@ -265,7 +273,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
     # on variables rescaled to [-1, 1], whatever the bounds
     assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
-    assert (model.law.shape, model.law.scale) == (3.0, 0.25)
+    assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, True)
     assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
     assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
     low, high = BOUNDS.T
@@ -287,10 +295,6 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
         ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
-        (
-            {"predictors": "clamped", "response": "truncated"},
-            "model.predictors: clamped goes with response: clamped; leave out one of the two",
-        ),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],
 )

@@ -392,8 +392,9 @@ def test_the_prior_of_a_dirichlet_is_gamma() -> None:
             log_prior(held({"alpha": alpha}, {"model": "dirichlet"}, spec=changed))
 
 
+@pytest.mark.parametrize("scale", ["learned", "stated", "of an earlier version"])
 @pytest.mark.parametrize("known", [(), ("sigma2", "x_mean"), ("x_cov",), ("x_mean", "x_cov")])
-def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ...]) -> None:
+def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ...], scale: str) -> None:
     stated = {"sigma2": 4e6, "x_mean": [40.0, 12.0], "x_cov": [[100.0, 3.0], [3.0, 9.0]]}
     model = {
         "kind": "linear_regression",
@@ -401,6 +402,8 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
         "prior_sd": [1.0, 0.5, 2.0],
         **{key: stated[key] for key in known},
     }
+    if scale == "stated" and "sigma2" not in known:
+        model["sigma2_prior"] = {"b": 1e8}
     bounds = [[15.0, 75.0], [0.0, 20.0], [0.0, 1e5]]
     spec = load_spec(
         {
@@ -430,7 +433,10 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     regression.write(slice(None), out, saved)
     logs = stats.norm.logpdf(saved[:, :3], [0.1, 0.2, -0.3], [1.0, 0.5, 2.0]).sum(axis=1)
     if "sigma2" not in known:
-        logs += stats.invgamma.logpdf(saved[:, 3] ** 2, law.shape, scale=law.scale)
+        if scale == "learned":
+            logs += stats.betaprime.logpdf(saved[:, 3] ** 2, 0.5, law.shape, scale=2.0 * law.scale)
+        else:
+            logs += stats.invgamma.logpdf(saved[:, 3] ** 2, law.shape, scale=law.scale)
     roots = saved[:, 6:].reshape(12, 2, 2)
     for i, covariance in enumerate(roots @ roots.transpose(0, 2, 1)):
         if "x_mean" not in known:
@@ -440,6 +446,7 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     attrs = {
         "model": "linear_regression",
         "prior_of": "rescaled variables",
+        **({} if scale == "of an earlier version" else {"sigma2_scale": regression.attrs["sigma2_scale"]}),
         "spec": spec.to_yaml(),
         "mechanism": json.dumps(mechanism),
         "trust": "global",

@@ -132,6 +132,30 @@ def test_a_line_in_clamped_predictors_is_told_and_predicted_from(release: Path, 
     np.testing.assert_allclose(found["mean"], draws["prediction"].mean(axis=0), atol=1e-10)
 
 
+def test_a_prior_that_holds_the_errors_up_is_told(release: Path, tmp_path: Path) -> None:
+    fitted(release, tmp_path / "held.h5", sigma2_prior={"a": 20.0, "b": 400.0})
+    (said,) = [
+        text for text in dpmix.summarize([tmp_path / "held.h5"]).warnings if "holds up sigma2 (" in text
+    ]
+    assert "the prior's at 1" in said and "leave out model.sigma2_prior.b" in said
+    fitted(release, tmp_path / "learned.h5", sigma2_prior={"a": 20.0})
+    assert not any("holds up" in text for text in dpmix.summarize([tmp_path / "learned.h5"]).warnings)
+
+
+def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
+    rows = [[9.0, -9.0], [4.0, -5.0]]
+    chains = fitted(release, tmp_path / "c.h5", response="truncated", predictors="clamped", predict=rows)
+    content = dpmix.summarize([tmp_path / "c.h5"]).to_json()
+    assert content["beyond_bounds"]["y"] == 0.0 and content["check"]["overall"] is not None
+    assert "beta is not the slope of the mean response" in content["prior"]
+    assert "as the table holds them: x_mean and x_cov are of latent values" in content["prior"]
+    draws = draws_of(chains)
+    np.testing.assert_array_equal(draws["prediction"][:, 0], draws["prediction"][:, 1])
+    (tmp_path / "at.csv").write_text("x1,x2\n9,-9\n4,-5\n")
+    found = dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    np.testing.assert_allclose(found["mean"], draws["prediction"].mean(axis=0), atol=1e-10)
+
+
 def test_beyond_the_bounds_a_value_counts_as_the_nearer_one(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

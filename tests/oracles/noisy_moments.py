@@ -1,0 +1,63 @@
+"""Posteriors of a regression on one predictor given noisy moments, where nothing is clamped: weighed sums.
+
+Without clamping the sums T of a database are sufficient, so that of the database only they matter: with S the
+centred second moments of (x, y), T has the density |S|^((n - 4) / 2) Z(T) up to a constant, Z the marginal
+likelihood of data with these sums. Draws of T given the release alone, under a flat prior, are weighed by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from tests.oracles.databases import Array
+
+__all__ = ["log_fixed", "log_learned", "slopes"]
+
+_GRID = np.exp(np.linspace(np.log(1e-8), np.log(1e2), 300))
+
+
+def log_fixed(a: float, b: float) -> Array:
+    """Return log prior densities of log sigma2 ~ log IG(a, b) on the grid."""
+    return np.asarray(a * np.log(b / _GRID) - b / _GRID - special.gammaln(a))
+
+
+def log_learned(a: float, b: float) -> Array:
+    """Return those of IG(a, s), s ~ Gamma(1/2) of mean b: sigma2 / (2 b) ~ Beta'(1/2, a)."""
+    odds = 0.5 * _GRID / b
+    return np.asarray(0.5 * np.log(odds) - (a + 0.5) * np.log1p(odds) - special.betaln(0.5, a))
+
+
+def slopes(
+    released: Array, n: int, scale: float, log_prior: Array, rng: np.random.Generator, size: int
+) -> tuple[Array, Array, Array]:
+    """Return draws of T's slope and log sigma2, rescaled, with their weights (size,), which add up to 1.
+
+    released (5,): the sums of y, x y, y y, x, x x of variables rescaled to [-1, 1], with Laplace noise of a
+    scale. The prior of the coefficients is N(0, 1), and of the predictor the default's: variance IG(3, 0.08),
+    mean N(0, variance / 0.16). log_prior: of log sigma2.
+    """
+    y, xy, yy, x, xx = (released - rng.laplace(0.0, scale, (size, 5))).T
+    cxx, cxy, cyy = xx - x * x / n, xy - x * y / n, yy - y * y / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = cyy - cxy * cxy / cxx
+        log_w = 0.5 * (n - 4) * (np.log(cxx) + np.log(rest))
+        log_w -= (3.0 + 0.5 * n) * np.log(0.08 + 0.5 * (cxx + 0.16 * n / (0.16 + n) * (x / n) ** 2))
+    good = (cxx > 0.0) & (rest > 0.0)
+    table = np.stack([[np.full(size, float(n)), x], [x, xx]]).transpose(2, 0, 1)[good]
+    values, vectors = np.linalg.eigh(table)
+    z = np.einsum("nij,ni->nj", vectors, np.column_stack([y, xy])[good])
+    log_l = np.empty((good.sum(), len(_GRID)))  # of y given x, the coefficients integrated out
+    for g, variance in enumerate(_GRID):
+        squares = rest[good] / variance + (z**2 / (values * (variance + values))).sum(axis=1)
+        log_l[:, g] = -0.5 * ((n - 2) * np.log(variance) + np.log(variance + values).sum(axis=1) + squares)
+    log_l += log_prior
+    log_z = special.logsumexp(log_l, axis=1)
+    w = special.softmax(log_w[good] + log_z)
+    below = np.exp(log_l - log_z[:, None]).cumsum(axis=1)
+    place = (rng.random((len(below), 1)) > below).sum(axis=1).clip(max=len(_GRID) - 1)
+    variance = _GRID[place]
+    mean = np.einsum("nij,nj->ni", vectors, z / (values + variance[:, None]))
+    noise = np.sqrt(variance[:, None] / (values + variance[:, None])) * rng.standard_normal(z.shape)
+    slope = mean[:, 1] + np.einsum("nj,nj->n", vectors[:, 1], noise)
+    return slope, np.log(variance), w
