@@ -29,6 +29,7 @@ from dpmix.summary.check.mixture_replicates import (
     TallyReplicator,
     mixture_replicator,
 )
+from dpmix.summary.check.record_likelihoods import counted, goes_by_cell
 from dpmix.summary.check.replicators import (
     RankComparison,
     Replicator,
@@ -68,7 +69,8 @@ def replicator_of(chains: ChainSet) -> Replicator:
 def check_release(chains: ChainSet) -> Check:
     """Set a release beside replicates from the fit's posterior (methods, section 15).
 
-    The same files always give the same result.
+    The same files always give the same result. Many records of one column are compared by their counts in
+    public cells, as a tally is: drawn one by one they would cost more than all else in a summary.
 
     Parameters
     ----------
@@ -76,6 +78,7 @@ def check_release(chains: ChainSet) -> Check:
         What `dpmix.run.chains_reader.read_chains` gives.
     """
     try:
+        chains = _by_cell(chains)
         replicator = replicator_of(chains)
         most = REPLICATES if replicator.size * REPLICATES <= _NUMBERS else _FEWER
         most = min(most, chains.draws * len(chains.ids))
@@ -125,6 +128,16 @@ def check_statistic(
     return Check(
         replicator.what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words
     )
+
+
+def _by_cell(chains: ChainSet) -> ChainSet:
+    """Return chains with their release counted in cells where log likelihoods go by these, and there are."""
+    if not goes_by_cell(chains):
+        return chains
+    try:
+        return counted(chains)
+    except Unavailable:
+        return chains
 
 
 # Records released one by one, by distribution functions

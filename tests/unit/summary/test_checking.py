@@ -18,6 +18,7 @@ from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.wavelet.law import haar
 from dpmix.run.chains_reader import Chains, read_chains
+from dpmix.summary.check import mixture_replicates
 from dpmix.summary.check.discrete_replicates import DiscreteMarginals, cell_probabilities
 from dpmix.summary.check.mixture_replicates import cell_masses, mixture_replicator
 from dpmix.summary.check.record_likelihoods import log_likelihoods
@@ -495,16 +496,35 @@ def test_what_does_not_factorize_is_said(tmp_path: Path) -> None:
     assert "groups" in reason
 
 
-def test_a_large_release_is_checked_by_fewer_replicates(tmp_path: Path) -> None:
+def many_records(n: int = 300_000) -> Floats:
+    """Draw records under `two_components`."""
     rng = np.random.default_rng(5)
-    n = 300_000
     which = rng.random(n) < WEIGHTS[0]
-    y = np.where(which, rng.normal(MEANS[0], SDS[0], n), rng.normal(MEANS[1], SDS[1], n))
+    return np.where(which, rng.normal(MEANS[0], SDS[0], n), rng.normal(MEANS[1], SDS[1], n))
+
+
+def test_many_records_are_checked_by_their_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As their tally is: ten million would take minutes to draw one by one."""
+    few = mixture_replicates.draw_records
+
+    def draw(measure: Any, source: Any, n: int, rng: np.random.Generator) -> Floats:
+        assert n <= 5_000
+        return few(measure, source, n, rng)
+
+    monkeypatch.setattr(mixture_replicates, "draw_records", draw)
     mechanism = {"kind": "laplace", "scale": [2.0], "domain": [[-10, 10]]}
-    z = y + rng.laplace(0.0, 2.0, n)
+    y = many_records()
+    z = y + np.random.default_rng(6).laplace(0.0, 2.0, y.size)
     found = check_release(fixed(tmp_path, mechanism, z, noise_scale=2.0))
-    assert found.replicates == 100 and found.overall is not None and found.overall > 0.02
+    assert found.replicates == 200 and found.overall is not None and found.overall > 0.02
     assert check_release(fixed(tmp_path, mechanism, 1.01 * z, noise_scale=2.0)).suspect
+
+
+def test_a_large_release_without_cells_is_checked_by_fewer_replicates(tmp_path: Path) -> None:
+    y = many_records()
+    found = check_release(fixed(tmp_path, {"kind": "none"}, y))
+    assert found.replicates == 100 and found.overall is not None and found.overall > 0.02
+    assert check_release(fixed(tmp_path, {"kind": "none"}, 1.01 * y)).suspect
 
 
 def test_synthetic_records_are_replicated_through_their_generator() -> None:
