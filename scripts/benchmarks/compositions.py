@@ -110,8 +110,8 @@ def _model(cell: Cell) -> tuple[ParametricModel, float]:
     spec = load_spec({"model": {"kind": "dirichlet"}, "sampler": METHODS[cell.method]})
     parts, prior = parts_of(release), prior_of(spec, release)
     if cell.method == "DPMCMC, joint":
-        return Augmented(release, parts, prior, None, True), tie(parts, prior)
-    return build(spec, release), tie(parts, prior)
+        return Augmented(release, parts, prior, None, True), tie(parts, prior)[0]
+    return build(spec, release), tie(parts, prior)[0]
 
 
 def _timed(chain: ParametricChain, until: int) -> float:

@@ -17,7 +17,13 @@ release, and the prior's in both:
     I_x = n V,    I_r = n C (W + 2 s^2 / n)^-1 C'    (a sum over parts),
 
 V the covariance of log x, C that of log x with max(log x, log a), W of the latter, and s the scale of the
-noise on T. They are taken at an alpha that the release tells, so that the same release gives the same number.
+noise on T. Scores of thresholds add what the numbers of records say given T. They are taken at an alpha that
+the release tells, so that the same release gives the same number.
+
+**Scores and offers.** Joint moves are offered by the means alone. Where these leave the numbers that the
+scores are of the covariance S = G I^-1 G', I the information in the means and G the numbers' slopes in alpha,
+and the scores' noise has the variance N, about (|N| / |N + S|)^(1/2) of the offers pass: next to none where
+thresholds were chosen at a large epsilon2.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
+from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, gamma_mle, in_range, release_generator
 from dpmix.models.dirichlet.model import CompositionPart, parts_of, settings_of
 from dpmix.numerics.factors import cholesky, invert_lower, product
@@ -308,13 +315,18 @@ def whiten(alpha, n, prior, root):
 # How much less a release tells of alpha than the records
 
 
-def joint_pays(parts: list[CompositionPart], prior: AlphaPrior) -> bool:
+def joint_pays(parts: list[CompositionPart], prior: AlphaPrior, scores: Scores | None = None) -> bool:
     """Return whether joint moves of alpha and the records give more effective draws for their time."""
-    return tie(parts, prior) > PAYS
+    found, passed = tie(parts, prior, scores)
+    return found * passed > PAYS
 
 
-def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
-    """Return the largest ratio of I_x to I_r over directions, less one: 0 where the release tells it all."""
+def tie(parts: list[CompositionPart], prior: AlphaPrior, scores: Scores | None = None) -> tuple[float, float]:
+    """Return the largest ratio of I_x to I_r over directions, less one: 0 where the release tells it all.
+
+    Beside it stands about what share of offers the scores let pass, 1 where there are none.
+    """
+    scores = no_scores() if scores is None else scores
     means = [possible(part.released, np.log(part.threshold)) for part in parts]
     alpha = np.clip(_estimate(parts, means), 1e-2, 1e4)
     d, rng = len(alpha), np.random.default_rng(0)
@@ -323,14 +335,26 @@ def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
     )
     logs -= np.logaddexp.reduce(logs, axis=1, keepdims=True)
     kept = np.maximum(logs, np.log(parts[0].threshold))
-    both = np.cov(logs.T, kept.T)
+    enough = logs.min(axis=1)[:, None] >= scores.levels
+    first = np.diff(enough, axis=1, prepend=False)
+    both = np.cov(np.hstack([logs, kept, first]).T)
+    x, k, m = slice(d), slice(d, 2 * d), slice(2 * d, None)
     told = whole = np.diag(prior.rate**2 / prior.shape)
+    spread = 0.5 / np.sinh(0.5 * np.clip(scores.rate, 1e-6, 30.0)) ** 2 * np.eye(len(scores.noisy))
+    along, given = np.zeros((d, len(spread))), spread.copy()
     for part in parts:
         noise = 2.0 * part.size * part.scale**2
-        cross = both[:d, d:]
-        told = told + part.size * cross @ np.linalg.solve(both[d:, d:] + noise * np.eye(d), cross.T)
-        whole = whole + part.size * both[:d, :d]
-    return float(np.linalg.eigvals(np.linalg.solve(told, whole)).real.max() - 1.0)
+        cross, linked = both[x, k], both[m, k]
+        inverse = np.linalg.inv(both[k, k] + noise * np.eye(d))
+        told = told + part.size * cross @ inverse @ cross.T
+        whole = whole + part.size * both[x, x]
+        along += part.size * (both[x, m] - cross @ inverse @ linked.T)
+        given += part.size * (both[m, m] - linked @ inverse @ linked.T)
+    slopes = sizes.sum() * both[m, x]
+    offered = spread + slopes @ np.linalg.solve(told, slopes.T)
+    passed = math.exp(0.5 * (np.linalg.slogdet(spread)[1] - np.linalg.slogdet(offered)[1]))
+    told = told + along @ np.linalg.solve(given, along.T)
+    return float(np.linalg.eigvals(np.linalg.solve(told, whole)).real.max() - 1.0), passed
 
 
 # Where chains over alpha and a latent database start: about what the release says

@@ -108,7 +108,8 @@ def build(spec: RunSpec, release: Release) -> Augmented:
         offers = spec.sampler.offers or 0
     prior = prior_of(spec, release)
     # single offers move so little, for so long, that a joint move beside them always pays
-    joint = spec.sampler.joint and (offers is not None or joint_pays(parts, prior))
+    scores = scores_of(release, sum(part.size for part in parts))
+    joint = spec.sampler.joint and (offers is not None or joint_pays(parts, prior, scores))
     return Augmented(release, parts, prior, offers, joint)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from dpmix.mechanisms.log_moments.law import exact_width
 from dpmix.models.dirichlet.alpha import (
     AlphaPrior,
     elicited,
@@ -432,9 +433,9 @@ def test_ties_are_ratios_of_information(sizes: list[int]) -> None:
     noise = 2.0 * 500 * 0.05**2 * np.eye(3)  # the same in all parts
     wanted = np.linalg.eigvalsh(np.linalg.inv(v @ np.linalg.solve(v + noise, v)) @ v).max() - 1.0
     assert wanted == pytest.approx(noise[0, 0] / np.linalg.eigvalsh(v).min())
-    assert tie(parts_of(release), gamma_prior(1.0, 1e-6, 3)) == pytest.approx(wanted, rel=0.05)
+    assert tie(parts_of(release), gamma_prior(1.0, 1e-6, 3))[0] == pytest.approx(wanted, rel=0.05)
     # a prior that knows alpha leaves nothing to be tied
-    assert tie(parts_of(release), gamma_prior(1e9, 1e9 / 3.0, 3)) < 0.01
+    assert tie(parts_of(release), gamma_prior(1e9, 1e9 / 3.0, 3))[0] < 0.01
 
 
 def test_joint_moves_are_made_where_they_pay() -> None:
@@ -449,6 +450,44 @@ def test_joint_moves_are_made_where_they_pay() -> None:
     assert not joint(3.0, 5000) and not joint(10.0, 1000) and not joint(1.0, 1_000_000)
     assert not joint(0.25, 100, joint=False)
     assert joint(0.01, 50)  # hardly anything but noise
+
+
+def scored_release(n: int, epsilon2: float) -> Release:
+    """Return a release of days, epsilon 1, and scores of thresholds that a share of the records is below."""
+    rng, choice = np.random.default_rng(3), Choice((0.05, 0.01, 0.001), (0.0, 0.0, 0.0), epsilon2)
+    shares = rng.dirichlet([12.3, 1.5, 16.1], n)
+    scale = exact_width(0.001, 3) / n
+    means = np.log(np.maximum(shares, 0.001)).mean(axis=0) + rng.laplace(0.0, scale, 3)
+    scores = choice.counts(np.log(shares).T) + choice.noise(rng)
+    return stated_release(means.tolist(), [n], 0.001, [scale], choice._replace(scores=tuple(scores)))
+
+
+def test_joint_moves_are_not_made_where_scores_turn_them_down() -> None:
+    """Their offers go by the means alone; scores of thresholds tell of alpha, too, and nearly exactly."""
+    spec = load_spec({"model": {"kind": "dirichlet"}, "sampler": {"kind": "data_augmentation"}})
+
+    def found(n: int, epsilon2: float) -> tuple[bool, float, float]:
+        release = scored_release(n, epsilon2)
+        model, prior = build(spec, release), gamma_prior(1.0, 0.1, 3)
+        assert isinstance(model, Augmented)
+        with_scores, passed = tie(parts_of(release), prior, model.law.scores)
+        assert with_scores <= tie(parts_of(release), prior)[0] * (1.0 + 1e-9)
+        return model.plan.joint, with_scores, passed
+
+    assert tie(parts_of(scored_release(200, 1.0)), gamma_prior(1.0, 0.1, 3))[1] == 1.0  # without them
+    for n in (200, 2000):
+        assert found(n, 0.01)[0] and not found(n, 1.0)[0] and not found(n, 30.0)[0]
+    assert found(2000, 1.0)[1] < 0.3 * found(2000, 0.01)[1]
+    release = scored_release(200, 0.5)
+    model = augmented(release, gamma_prior(1.0, 0.1, 3), "joint")
+    passed = []
+    for scores in (model.law.scores, no_scores()):
+        model.law = model.law._replace(scores=scores)
+        chain = model.make_chain(np.random.default_rng(1))
+        assert isinstance(chain, AugmentedDirichlet)
+        chain.sweep(500)
+        passed.append(chain.learnt.counts[1] / chain.learnt.counts[2])
+    assert 0.4 < found(200, 0.5)[2] / (passed[0] / passed[1]) < 2.5
 
 
 def short_run(name: str) -> list[float]:
