@@ -27,7 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.errors import DpmixError, SpecError
+from dpmix.errors import DpmixError, SamplerError, SpecError
 from dpmix.models import sum_augmentation
 from dpmix.models.custom.section import CustomModel
 from dpmix.models.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
@@ -123,7 +123,7 @@ class Custom(ParametricModel):
         self.width, self.size = code.number("WIDTH", model), code.number("SIZE", model)
         code.try_out(model, released, n)
         law, self.start = _law(code)
-        self.law = law(model, released)
+        self.law = law(model, released, np.zeros(1))
         self.parameters = tuple(
             Parameter(name, (f"{name}_entry",) if count else ()) for name, count in self.sizes.items()
         )
@@ -146,9 +146,11 @@ class CustomChain(AugmentedChain):
         records = np.zeros((model.n, model.width))
         offers = default_offers(model.n) if model.soma else 0
         self._code, self._sizes, self._possible = model.code, model.sizes, True
+        law = model.law._replace(wrong=np.zeros(1))  # of this chain, whatever others do beside it
         with self._told():
-            model.start(model.law, rng, theta, records)
-            super().__init__(model, rng, model.law, theta, records, make_tally(model.size), offers)
+            model.start(law, rng, theta, records)
+            super().__init__(model, rng, law, theta, records, make_tally(model.size), offers)
+        self._check_release()
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -167,9 +169,20 @@ class CustomChain(AugmentedChain):
         ------
         SpecError
             When a function of the file raises, with its line.
+        SamplerError
+            When `log_release` returned what is no log density.
         """
         with self._told():
             super().sweep(count)
+        self._check_release()
+
+    def _check_release(self) -> None:
+        """Refuse to go on by offers that were neither likely nor unlikely."""
+        wrong = self.law.wrong[0]
+        if wrong != 0.0:
+            text = f"log_release returned {'NaN' if math.isnan(wrong) else 'inf'}"
+            advice = "return a number, or -inf where the records cannot have given the release"
+            raise SamplerError(str(self._code.problem(f"{text}; {advice}", "log_release")))
 
     def fault(self, draws: Arrays) -> tuple[str, str] | None:
         """Return what is wrong with draws, which are the prior's where no database can give the release."""
@@ -203,7 +216,7 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     if key in _LAWS:
         return _LAWS[key]
     prior, draw, update, part, level = (code.compiled(name) for name in FUNCTIONS)
-    law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released"]))
+    law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released", "wrong"]))
 
     def start(law: Any, rng: Any, theta: Any, records: Any) -> None:
         prior(law.model, rng, theta)
@@ -220,7 +233,10 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
         part(law.model, law.released, record, out)
 
     def log_release(law: Any, sums: Any) -> Any:
-        return level(law.model, law.released, sums)
+        found = level(law.model, law.released, sums)
+        if not found < math.inf:  # NaN or inf, which `CustomChain` looks for
+            law.wrong[0] = found
+        return found
 
     keep_nothing(*vars(sum_augmentation).values())
     for function in (draw_record, draw_theta, statistic, log_release):
@@ -519,10 +535,10 @@ class UserCode:
         if (
             isinstance(level, bool)
             or not isinstance(level, float | int | np.number)
-            or np.isnan(float(level))
+            or not float(level) < math.inf
         ):
             raise self.problem(
-                "log_release must return a number, the log density of the release", "log_release"
+                "log_release must return a number, the log density of the release, or -inf", "log_release"
             )
         before = records.copy()
         self._step("draw_theta", functions, model, rng, theta, records)

@@ -59,6 +59,8 @@ def statistic(model, released, record, out):
 def log_release(model, released, sums):
     if model.trap == 2.0:
         return -np.inf
+    if model.trap > 2.0 and sums[0] == 5.0:
+        return np.nan if model.trap == 3.0 else np.inf
     return -abs(released[0] - sums[0]) / model.scale
 """
 
@@ -292,6 +294,24 @@ def test_what_goes_wrong_in_a_run_is_told(spec: dict[str, Any], tmp_path: Path) 
     with pytest.raises(SamplerError, match="chain 0 found no records under which log_release is a finite"):
         dpmix.fit(spec, output=tmp_path / "d.h5", quiet=True, allow_code=True)
     assert not list(tmp_path.glob("[cde].h5"))
+
+
+@pytest.mark.parametrize("sampler", ["data_augmentation", "soma"])
+@pytest.mark.parametrize(("trap", "returned"), [(3, "NaN"), (4, "inf")])
+def test_what_is_no_log_density_stops_a_run(
+    spec: dict[str, Any], tmp_path: Path, sampler: str, trap: int, returned: str
+) -> None:
+    """It is neither likely nor unlikely: passing over it would make a posterior of nothing that is stated."""
+    spec["model"]["trap"] = trap
+    spec["sampler"]["kind"] = sampler
+    with pytest.raises(SamplerError) as caught:
+        dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True, allow_code=True)
+    line = line_of(BERNOULLI, "def log_release")
+    assert str(caught.value) == (
+        f"my_model.py, line {line}: log_release returned {returned}; return a number, or -inf where the "
+        "records cannot have given the release"
+    )
+    assert not (tmp_path / "c.h5").exists()
 
 
 def test_hyperparameters_are_checked(spec: dict[str, Any]) -> None:
