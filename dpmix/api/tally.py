@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.release.release_file import is_tally, read_account, read_release, write_release
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import Counts, merged, one_column, tallied, wide_grid
+from dpmix.release.tallies import Counts, merged, one_column, tallied, wide_grid, without_tally
 from dpmix.release.tally_parts import (
     Piece,
     TallyGrid,
@@ -108,6 +108,7 @@ def tally(
         is named), without records, or with values that are missing or not finite.
     """
     parts = files_of(parts, "parts")
+    check_outputs(output=output, counts=counts)
     checked = None if spec is None else load_spec(spec, overrides)
     _check_call(parts, checked, counts, jobs, scheduler)
     target = None if output is None else _target(output, parts, force)
@@ -253,7 +254,10 @@ def _stated(spec: RunSpec) -> tuple[Release, str | None]:
         raise SpecError(
             f"release.columns: a tally is of one column, and there are {', '.join(columns)}; name one"
         )
-    law, guarantee = stated(spec.mechanism, 1)
+    section = spec.mechanism
+    if section.released != "records" or not section.countable:
+        raise SpecError(f"mechanism.kind: {without_tally(section)}")
+    law, guarantee = stated(section, 1)
     column = None if columns is None else columns[0]
     about = Release(
         np.zeros((1, 1)),

@@ -41,6 +41,7 @@ __all__ = [
     "tallied",
     "tally",
     "wide_grid",
+    "without_tally",
 ]
 
 Floats = NDArray[np.float64]
@@ -189,7 +190,7 @@ def wide_grid(law: Law, width: float | Literal["auto"]) -> tuple[Floats, float]:
             raise SpecError(f"--width {width:g}: is not for {law.kind}, {_OUTPUTS}; leave it out")
         return output_edges(outputs), 0.0
     if not (law.additive and law.countable):
-        raise SpecError(f"mechanism.kind: a {law.kind} release is not one number a record, and has no tally")
+        raise SpecError(f"mechanism.kind: {without_tally(law)}")
     if not law.domain:
         raise SpecError("mechanism.domain: missing; cells follow from the public bounds, give them in SPEC")
     (lo, hi), scale = law.domain[0], law.scale[0] if law.scale else 0.0
@@ -227,7 +228,7 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
     """
     law = release.mechanism
     if law.outputs is None and not (law.additive and law.countable):
-        raise DataError(f"a {law.kind} release is not one number a record, and has no tally")
+        raise DataError(without_tally(law))
     names = release.columns if columns is None else tuple(columns)
     if len(names) != 1:
         raise SpecError(
@@ -251,6 +252,13 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
     return replace(
         release, columns=names, mechanism=law, values=own, labels=(), unit=taken(release.unit, names)
     ), place
+
+
+def without_tally(made: Any) -> str:
+    """Say why releases by a mechanism, a law or a section of the spec, are not counted."""
+    if made.released == "records" and made.names_columns:  # one in several numbers names columns of its own
+        return f"a {made.kind} release has no tally, for how likely its values are in cells is not known here"
+    return f"a {made.kind} release is not one number a record, and has no tally"
 
 
 def merged(parts: Sequence[tuple[str, Release]]) -> Release:

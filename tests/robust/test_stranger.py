@@ -30,6 +30,7 @@ PAIRLESS = (
     "beta does not go with a uniform_noise release: log_marginal is not registered for UniformNoise and Beta"
     "; of kernels it goes with "
 )
+UNTALLIED = "a uniform_noise release has no tally, for how likely its values are in cells is not known here"
 UNADVISED = "mechanism.kind: what uniform_noise tells of a density is not known here; choose another"
 Floats = NDArray[np.float64]
 
@@ -187,7 +188,9 @@ def test_what_a_stranger_adds_is_fitted_to_the_exact_posterior(case: str, tmp_pa
     assert found["kind"] == spec["mechanism"]["kind"] and len(found["values"]) == len(Z)
     if "uniform_noise" in modules:
         known = "NormalNIG or KnownSpread" if "pair" in modules else "NormalNIG"
-        assert list(found["refused"]) == [f"model.kernel: {PAIRLESS}{known}", UNADVISED]
+        of_file, of_table = f"{tmp_path / 'release.h5'}: {UNTALLIED}", f"mechanism.kind: {UNTALLIED}"
+        refused = [f"model.kernel: {PAIRLESS}{known}", UNADVISED, of_file, of_table]
+        assert list(found["refused"]) == refused
         assert found["words"].startswith("uniform noise with half_width = 0.8 over [-3, 3]")
         assert found["guarantee"] == [None, None, None]
         assert all(min(abs(z - y) for y in Z) <= 0.8 for z in found["values"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import dpmix
-from dpmix.errors import SpecError
+from dpmix.errors import DpmixError, SpecError
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
@@ -49,6 +49,11 @@ def main(folder: Path, modules: list[str], spec: dict) -> None:
             dpmix.advise({"mechanism": spec["mechanism"]}, epsilon=1.0, n=1_000, quiet=True)
         except SpecError as error:
             words["refused"].append(str(error))
+        for part, of in ((folder / "release.h5", None), (folder / "z.csv", spec)):
+            try:
+                dpmix.tally([part], of, quiet=True)
+            except DpmixError as error:
+                words["refused"].append(str(error))
     (folder / "found.json").write_text(
         json.dumps(
             words

@@ -362,6 +362,18 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     bands = {"kind": "wavelet", "levels": 1, "scale": [1.0], "domain": DOMAIN}
     haar = written(tmp_path / "haar.h5", np.zeros((2, 3)), bands, columns=("z_0_0", "z_1_0", "z_1_1"))
     assert "wavelet release is not one number a record" in refused([haar])  # and not: name a column
+    answers = tmp_path / "answers.csv"
+    answers.write_text("z\na\nb\n")
+    release = {"path": str(answers), "columns": ["z"]}
+    for kind, stated, listed in (
+        # and not: its categories are missing, which the spec has
+        ("randomized_response", {"epsilon": 1}, {"categories": {"z": ["a", "b"]}}),
+        ("perturbed_histogram", {"bins": 4, "scale": 2, "domain": DOMAIN}, {}),
+        ("wavelet", {"levels": 1, "epsilon": 1, "domain": DOMAIN}, {}),
+    ):
+        asked = {"mechanism": {"kind": kind, **stated}, "release": release | listed}
+        said = refused([answers], asked, error=SpecError)
+        assert said == f"mechanism.kind: a {kind} release is not one number a record, and has no tally"
     assert chosen.columns == ("y",) and chosen.mechanism.scale == (2.0,)
     assert chosen.mechanism.domain == ((0.0, 1.0),)
 
@@ -491,7 +503,7 @@ def test_a_fit_of_the_tally_has_the_draws_of_a_fit_of_the_values(tmp_path: Path)
 def test_many_records_keep_their_log_likelihoods_by_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What more than 5,000 records keep is what their tally keeps; leave-one-out goes by it."""
+    """What more than 5,000 records keep is what their tally keeps; leave-one-out and check go by it."""
     from dpmix.summary.check import record_likelihoods
 
     for module in (record_likelihoods, record_likelihoods):
@@ -514,6 +526,7 @@ def test_many_records_keep_their_log_likelihoods_by_cell(
     )
     assert of_values["loo"] == of_tally["loo"] and of_values["loo"]["elpd"] < 0.0
     assert not of_values["prior_sensitivity"]["reason"]
+    assert of_values["check"] == of_tally["check"] and of_values["check"]["p"] is not None
 
 
 def test_a_spec_of_several_columns_tallies_one_of_them_and_fits_it(tmp_path: Path) -> None:
