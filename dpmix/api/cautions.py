@@ -70,9 +70,10 @@ def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
     return found
 
 
-def guaranteed(total: Guarantee) -> str:
-    """Say a guarantee in one clause."""
-    return guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
+def guaranteed(total: Guarantee, *, grouped: bool = False) -> str:
+    """Say a guarantee in one clause; of groups whose sizes are private, where `grouped`."""
+    numbers = total.epsilon, total.delta, total.rho
+    return guarantee_in_words(*numbers, total.trust, total.adjacency, grouped=grouped)
 
 
 def of_predictors(spec: RunSpec) -> list[Caution]:

@@ -15,6 +15,7 @@ from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
+from dpmix.privacy.accounting import Adjacency
 from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
@@ -101,6 +102,7 @@ def privatize(
         When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
         file itself; when the ledger knows data sets and none is named.
     """
+    check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
     checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)
@@ -140,7 +142,7 @@ def privatize(
             write_release(target, release, force=force)
     entered = None if spending is None else spending.finish(target)  # before anything that may fail
     names = _named(checked, mechanism, records.columns)
-    say(f"{mechanism.in_words(names)}; {guaranteed(guarantee)}", quiet)
+    say(f"{mechanism.in_words(names)}; {guaranteed(guarantee, grouped=_grouped(mechanism))}", quiet)
     if release.mechanism.chosen:
         say(release.mechanism.chosen, quiet)
     for name, count in zip(records.columns, clamped, strict=True):
@@ -175,7 +177,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     names = None if spec.data is None else spec.data.columns
     columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
     guarantee = of_part(spec, mechanism.guarantee)
-    step = f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee)}"
+    step = f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee, grouped=_grouped(mechanism))}"
     return [step, *entry_steps(spec, spending, entering, guarantee)]
 
 
@@ -188,6 +190,10 @@ def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[
     """Return names of columns to say noise of; that on dates is in days."""
     dates = dated(spec.data) if law_type(mechanism.kind).additive else ()
     return [labelled(name, "days" if name in dates else "") for name in columns]
+
+
+def _grouped(mechanism: Mechanism) -> bool:
+    return mechanism.guarantee.adjacency == Adjacency.PRIVATE_GROUPS
 
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:

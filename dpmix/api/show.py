@@ -308,7 +308,7 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     chains, draws = held.shape
     numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
     trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
-    words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency)
+    words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency, grouped=bool(law.groups))
     flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
     guarantee = guarantee_sentence(law, words, **flags)
     n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))

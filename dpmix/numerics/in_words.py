@@ -107,6 +107,8 @@ _NEIGHBOURS = {
     "replacement": "the replacement of one record",
     "replacement, public parts": "the replacement of one record that stays in its part of the table",
     "replacement, private groups": "the replacement of one record, its group included",
+    "replacement, public parts, private groups": "the replacement of one record, its group included, that "
+    "stays in its part of the table",
 }
 
 
@@ -114,17 +116,30 @@ _REPLACING = {
     "replacement": "replacing any one record",
     "replacement, public parts": "replacing any one record by another of its part of the table",
     "replacement, private groups": "replacing any one record and its group",
+    "replacement, public parts, private groups": "replacing any one record and its group by another of its "
+    "part of the table",
 }
 
 
-def replacing_in_words(adjacency: str) -> str:
-    """Say a neighbouring relation as in "with respect to replacing any one record"."""
-    return _REPLACING[adjacency]
+_OF_GROUPS = {"replacement, public parts": "replacement, public parts, private groups"}
+"""Relations that are said in other words of a release of groups whose sizes are private."""
 
 
-def neighbours_in_words(adjacency: str) -> str:
-    """Say a neighbouring relation, such as "the replacement of one record"."""
-    return _NEIGHBOURS[adjacency]
+def replacing_in_words(adjacency: str, *, grouped: bool = False) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record".
+
+    Parameters
+    ----------
+    adjacency : str
+    grouped : bool
+        Whether it is of a release of groups whose sizes are private, of which a part of a table may be, too.
+    """
+    return _REPLACING[_OF_GROUPS.get(adjacency, adjacency) if grouped else adjacency]
+
+
+def neighbours_in_words(adjacency: str, *, grouped: bool = False) -> str:
+    """Say a neighbouring relation, such as "the replacement of one record"; as `replacing_in_words`."""
+    return _NEIGHBOURS[_OF_GROUPS.get(adjacency, adjacency) if grouped else adjacency]
 
 
 def guarantee_in_words(
@@ -133,6 +148,8 @@ def guarantee_in_words(
     rho: float | None,
     trust: str,
     adjacency: str = "replacement",
+    *,
+    grouped: bool = False,
 ) -> str:
     """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
 
@@ -144,6 +161,8 @@ def guarantee_in_words(
         ``"local"`` or ``"global"``.
     adjacency : str
         The neighbouring relation.
+    grouped : bool
+        As `replacing_in_words`.
     """
     parts = []
     if epsilon is not None and math.isfinite(epsilon):
@@ -152,7 +171,7 @@ def guarantee_in_words(
         parts.append(f"{figure(rho)}-zCDP")
     if not parts:
         return "no privacy guarantee"
-    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency)}, {trust} model"
+    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency, grouped=grouped)}, {trust} model"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -35,6 +35,15 @@ _NEIGHBOURS = {
 }
 
 
+_OF_GROUPS = " The record may change its group within its part; the sizes of the groups are not published."
+
+
+def _neighbouring_tables(release: Release) -> str:
+    """Say which tables are neighbours; private groups within a public part say so besides."""
+    within = release.groups and release.adjacency == "replacement, public parts"
+    return _NEIGHBOURS[release.adjacency] + (_OF_GROUPS if within else "")
+
+
 def _blank(what: str) -> str:
     return f"{BLANK}: {what}"
 
@@ -55,7 +64,7 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
         "privacy": {
             "unit": answers["unit"],
             "neighbouring_relation": release.adjacency,
-            "neighbouring_tables": _NEIGHBOURS[release.adjacency],
+            "neighbouring_tables": _neighbouring_tables(release),
             "notion": _variant(release),
             "parameters": _parameters(release),
             "proved": answers["proved"],
@@ -260,7 +269,7 @@ def _checklist(release: Release, answers: dict[str, Any]) -> list[dict[str, str]
                 " ".join([*_sentences(release), _blank("who chose them, and why")]),
             ),
             ("What is the unit of privacy?", answers["unit"]),
-            ("Which tables are neighbours?", _NEIGHBOURS[release.adjacency]),
+            ("Which tables are neighbours?", _neighbouring_tables(release)),
             ("Is the guarantee proved?", answers["proved"]),
             ("What is the trust model?", answers["trust"]),
             ("What is published without protection?", answers["unprotected"]),
@@ -320,8 +329,8 @@ def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": answers["unit"],
-                "privacy_unit_details": f"{_NEIGHBOURS[release.adjacency]} (Neighbours differ by "
-                f"{neighbours_in_words(release.adjacency)}.)",
+                "privacy_unit_details": f"{_neighbouring_tables(release)} (Neighbours differ by "
+                f"{neighbours_in_words(release.adjacency, grouped=bool(release.groups))}.)",
                 "privacy_parameters": _parameters(release),
                 "privacy_parameters_details": " ".join(
                     [f"Proved: {answers['proved']}.", *_sentences(release)]
@@ -432,7 +441,7 @@ def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[st
         "citeAs": _blank("how to cite it"),
         "isLiveDataset": False,
         "rai:personalSensitiveInformation": "Made from personal records under differential privacy: "
-        + " ".join([f"{guarantee}.", _NEIGHBOURS[release.adjacency], *_sentences(release)]),
+        + " ".join([f"{guarantee}.", _neighbouring_tables(release), *_sentences(release)]),
         "distribution": [
             {
                 "@type": "cr:FileObject",

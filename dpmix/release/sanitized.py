@@ -298,7 +298,8 @@ class Release(Tabulated):
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
-        words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        numbers = self.epsilon, self.delta, self.rho
+        words = guarantee_in_words(*numbers, self.trust, self.adjacency, grouped=bool(self.groups))
         return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
 
 

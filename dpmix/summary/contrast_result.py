@@ -501,7 +501,8 @@ def _guarantee(attrs: Mapping[str, Any]) -> JointGuarantee:
     """Return what the one release guarantees, for both groups together."""
     epsilon, delta, rho = stated_parameters(attrs)
     adjacency = str(attrs.get("adjacency", "replacement, private groups"))
-    words = f"One release of both groups, with {guarantee_in_words(epsilon, delta, rho, 'global', adjacency)}"
+    guarantee = guarantee_in_words(epsilon, delta, rho, "global", adjacency, grouped=True)
+    words = f"One release of both groups, with {guarantee}"
     if is_simulated(attrs) or not is_private(attrs):
         words += ", had its noise been real (the data are simulated, or the noise can be reproduced)"
     return JointGuarantee(epsilon, delta, rho, f"{words}.", adjacency)

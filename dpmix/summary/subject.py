@@ -87,7 +87,7 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
         return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
     return (
         f"{done} The release satisfies {level} with respect to "
-        f"{replacing_in_words(adjacency_of(attrs))}. "
+        f"{_replacing(attrs, mechanism)}. "
         "Everything computed from it, this summary included, keeps that guarantee."
     )
 
@@ -108,11 +108,15 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
         )
     if epsilon is not None:  # one of the two is enough here
         level = level_in_words(epsilon, delta, None)
-    sentence = f"{level} with respect to {replacing_in_words(adjacency_of(attrs))}"
+    sentence = f"{level} with respect to {_replacing(attrs, mechanism)}"
     if epsilon is not None and epsilon <= _LARGEST:
         sentence += f", which makes no result more than {_times(math.exp(epsilon))} times as probable"
         sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
     return f"{sentence}."
+
+
+def _replacing(attrs: Mapping[str, Any], mechanism: Law) -> str:
+    return replacing_in_words(adjacency_of(attrs), grouped=bool(mechanism.groups))
 
 
 _LARGEST = 30.0

@@ -16,6 +16,7 @@ from scipy import stats
 import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.auditing.inputs import subject_of_mechanism
+from dpmix.cli import commands
 from dpmix.data.loading import load_data, load_stated_release
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
@@ -23,7 +24,9 @@ from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.log_moments.curator import GroupedLogMoments
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.release.release_file import read_release
+from dpmix.run import exit_codes
 from dpmix.spec import load_spec
+from dpmix.summary.subject import guarantee_briefly, guarantee_in_words
 from tests.helpers.laws import mechanism_problem, value_problem, value_warning
 from tests.helpers.specs import message
 
@@ -124,6 +127,32 @@ def test_a_table_of_groups_is_released_and_read_back(
     with h5py.File(tmp_path / "r.h5") as file:
         told = json.dumps({k: str(v) for k, v in file["release"].attrs.items()}) + said
     assert not [size for size in SIZES if re.search(rf"(?<![\d.]){size}(?![\d.])", told)]
+
+
+def test_a_part_of_a_table_by_private_groups_says_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A record stays in its part, and may change its group."""
+    stated = spec(tmp_path, "perturbed_histogram")
+    stated["data"]["part"] = {"of": "people", "public": True}
+    made = dpmix.privatize(stated, tmp_path / "r.h5")
+    assert made.adjacency == "replacement, public parts"
+    both = "the replacement of one record, its group included, that stays in its part of the table"
+    assert both in capsys.readouterr().err
+    assert both in made.guarantee_in_words() and both in dpmix.show(tmp_path / "r.h5").to_text()
+    (tmp_path / "s.yaml").write_text(json.dumps(stated))
+    assert (
+        exit_codes.run(commands.app, ["privatize", str(tmp_path / "s.yaml"), "-o", "x.h5", "--dry-run"]) == 0
+    )
+    assert both in capsys.readouterr().out
+    attrs = {"epsilon": made.epsilon, "private": 1, "adjacency": made.adjacency}
+    replaced = "with respect to replacing any one record and its group by another of its part of the table"
+    assert replaced in guarantee_in_words(attrs, made.mechanism, made.n)
+    assert replaced in guarantee_briefly(attrs, made.mechanism)
+    card = json.dumps(dpmix.card(tmp_path / "r.h5"))
+    assert both in card and card.count("may change its group within its part") == 3
+    croissant = json.dumps(dpmix.card(tmp_path / "r.h5", tmp_path / "c.json"))
+    assert both in croissant and "may change its group within its part" in croissant
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "smoothed_histogram"])
