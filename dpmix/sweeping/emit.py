@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpmix.errors import UsageError
+
 __all__ = ["KINDS", "Emission", "emitted"]
+
+_WILDCARD = re.compile(r"\{\s*[.\w]+\s*(,.*)?\}", re.DOTALL)
+"""What Snakemake takes for a wildcard: a name between braces, maybe with a constraint."""
 
 KINDS = {"snakemake": "Snakefile", "sbatch": "sweep.sbatch"}
 """What can be emitted, and the name of its file."""
@@ -82,7 +89,7 @@ def emitted(kind: str, what: Emission) -> tuple[Path, str]:
 
 def _snakemake(what: Emission) -> str:
     listed = "\n".join(
-        f"    {json.dumps(name)}: {json.dumps([str(path) for path in files])},"
+        f"    {json.dumps(name)}: {json.dumps([_input(path, what.folder) for path in files])},"
         for name, files in what.runs.items()
     )
     sources = "\n".join(
@@ -152,6 +159,28 @@ rule gather:
 onerror:
     shell({json.dumps(_braced(what.gather) + " || true")})
 """
+
+
+def _input(path: Path, folder: Path) -> str:
+    """Return an input file so that Snakemake finds no wildcard in it, for which it has no escape.
+
+    Where there is one in the folders above, it goes by where it is from the workflow's.
+
+    Raises
+    ------
+    UsageError
+        Where there is one that is not above both.
+    """
+    if _WILDCARD.search(str(path)) is None:
+        return str(path)
+    near = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
+    found = _WILDCARD.search(near)
+    if found is not None:
+        raise UsageError(
+            f"--emit snakemake: {path} has {found.group()} in its name, which Snakemake takes for a "
+            "wildcard; rename that folder or file, or emit sbatch"
+        )
+    return near
 
 
 def _braced(command: str) -> str:

@@ -23,6 +23,7 @@ from dpmix.cli import commands
 from dpmix.errors import ConvergenceError, DataError, SpecError, UsageError
 from dpmix.run import exit_codes
 from dpmix.store.tree import read
+from dpmix.sweeping.emit import Emission, emitted
 from dpmix.sweeping.pool import Outcome, Pool, Progress, show_sweep
 from dpmix.sweeping.table import TIMES
 from tests.unit.sweeping.test_sweep_plan import sweep_of
@@ -272,6 +273,24 @@ def test_emitted_jobs_do_one_run_each(spec: Path, tmp_path: Path, monkeypatch: p
         verbs.emit(spec, out, "snakemake")
     with pytest.raises(UsageError, match="--emit make: unknown; one of snakemake, sbatch"):
         verbs.emit(spec, out, "make", force=True)
+
+
+def test_a_workflow_has_no_wildcards_in_its_inputs(spec: Path, tmp_path: Path) -> None:
+    """Snakemake has no escape for braces there: it goes by where a file is from the workflow's folder."""
+    inside = tmp_path / "of {year}"
+    inside.mkdir()
+    own = inside / "sweep.yaml"
+    own.write_text(spec.read_text())
+    out = inside / "out"
+    workflow = verbs.emit(own, out, "snakemake").read_text()
+    listed = workflow.split("RUNS = {")[1].split("\n}\n")[0]
+    assert "{year}" not in listed
+    for epsilon in EPSILONS:
+        assert f'    "epsilon={epsilon}": ["jobs/epsilon={epsilon}.json"],\n' in workflow
+    with pytest.raises(UsageError, match=r"has \{a,b\} in its name, which Snakemake takes for a wildcard"):
+        emitted("snakemake", Emission({"x": [inside / "{a,b}.csv"]}, own, (), (), out, 1, False))
+    plain = emitted("snakemake", Emission({"x": [tmp_path / "{}.csv"]}, own, (), (), out, 1, False))[1]
+    assert json.dumps(str(tmp_path / "{}.csv")) in plain
 
 
 @pytest.mark.parametrize("told", ["USR1", "TERM"])
