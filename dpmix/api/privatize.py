@@ -102,7 +102,6 @@ def privatize(
         When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
         file itself; when the ledger knows data sets and none is named.
     """
-    check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
     checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)

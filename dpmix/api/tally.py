@@ -108,7 +108,6 @@ def tally(
         is named), without records, or with values that are missing or not finite.
     """
     parts = files_of(parts, "parts")
-    check_outputs(output=output, counts=counts)
     checked = None if spec is None else load_spec(spec, overrides)
     _check_call(parts, checked, counts, jobs, scheduler)
     target = None if output is None else _target(output, parts, force)
