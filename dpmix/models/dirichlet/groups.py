@@ -139,9 +139,8 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
         offers = spec.sampler.offers or default_offers(release.n)
     parts = parts_of_groups(sums, draw_sizes(None, sums), law.threshold)
     # single offers move so little, for so long, that a joint move beside them always pays
-    scores = scores_of(release, release.n)
-    pays = any(joint_pays([part], own, scores) for part in parts if part.size)
-    joint = spec.sampler.joint and (offers > 0 or pays)
+    # whatever scores say of all groups together, which leave each of them open
+    joint = spec.sampler.joint and (offers > 0 or any(joint_pays([part], own) for part in parts if part.size))
     return GroupedCompositions(release, sums, own, offers, joint)
 
 
