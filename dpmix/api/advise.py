@@ -34,6 +34,7 @@ from dpmix.advising.population import (
     target_of,
 )
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
+from dpmix.api.file_kinds import file_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
@@ -258,6 +259,36 @@ def advise(
     return found
 
 
+def plan(
+    spec: RunSpec,
+    *,
+    epsilon: Sequence[float] | float | None = None,
+    n: Sequence[float] | float | None = None,
+    mechanism: Sequence[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> None:
+    """Do the checks of `advise` that take no computing: of options, report, population, bounds and laws.
+
+    Raises
+    ------
+    SpecError, UsageError, PrivacyError
+        As `advise`.
+    """
+    checked_report(report, force)
+    epsilons, records = epsilons_of(epsilon), records_of(n)
+    kinds = None if mechanism is None else list(mechanism)
+    if is_statistic(spec.mechanism):
+        _own_alone(spec, kinds)
+    elif spec.mechanism is not None or spec.synthesis is None:
+        _check_bounded(spec)
+        pair = _pair_of(spec)
+        _model_of(spec)
+        if spec.advise is not None and spec.advise.population is not None:
+            population_of(spec.advise.population, pair)
+        laws_of(spec, pair, epsilons, records, kinds, [])
+
+
 def _unit(spec: RunSpec) -> str:
     """Return the unit of one column; empty of several, and where none is stated."""
     names = () if spec.data is None else spec.data.columns or ()
@@ -285,7 +316,7 @@ def checked_report(report: str | os.PathLike[str] | None, force: bool) -> Path |
     """
     if report is None:
         return None
-    path, suffixes = Path(report), (".html", ".htm", ".svg", ".png")
+    path, suffixes = file_of(report, "report"), (".html", ".htm", ".svg", ".png")
     if path.suffix.lower() not in suffixes:
         raise UsageError(f"--report {path}: a page is a .html file, a picture .svg or .png; change the name")
     check_output(path, force=force)

@@ -59,7 +59,7 @@ def planned(
     release: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, force: bool = False
 ) -> dict[str, Any]:
     """Return what `card` would write, with the same arguments and errors, and write nothing."""
-    path, target = file_of(release, "release"), None if output is None else Path(output)
+    path, target = file_of(release, "release"), None if output is None else file_of(output, "output")
     if target is not None:
         if not target.name.lower().endswith(_SUFFIXES):
             raise UsageError(f"-o {target}: a card is a .yaml file, or .json for Croissant; change the name")

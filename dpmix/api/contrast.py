@@ -6,9 +6,9 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
@@ -25,6 +25,9 @@ from dpmix.summary.contrast_result import (
 )
 from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words
 from dpmix.summary.summary_of_chains import summarize_parametric
+
+if TYPE_CHECKING:
+    from dpmix.spec.summary_section import SummarySpec
 
 PathLike = str | os.PathLike[str]
 
@@ -84,6 +87,64 @@ def contrast(
     ConvergenceError
         After all outputs are written, when `require_convergence` is given.
     """
+    with show_phase("comparing", quiet):
+        files, pair, options = planned(
+            chain_paths,
+            output,
+            margin=margin,
+            public_groups=public_groups,
+            groups=groups,
+            overrides=overrides,
+            report=report,
+            force=force,
+        )
+        level, warnings = float(options[0].level), []
+        for label, chains, asked in zip("AB", pair, options, strict=False):
+            said = f"{label}: " if len(files) == 2 else ""
+            remarks = summarize_parametric(chains, asked).remarks
+            warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
+        if len(files) == 1:
+            found = contrast_groups(pair[0], files[0], groups, margin=margin, level=level, warnings=warnings)
+        else:
+            found = contrast_chains(
+                pair,
+                files,
+                margin=0.01 if margin is None else margin,
+                level=level,
+                public_groups=public_groups,
+                guarantee=joint(pair[0], pair[1], public_groups),
+                warnings=warnings,
+            )
+        if output is not None:
+            found.write(Path(output), force=force)
+        if report is not None:
+            from dpmix.report.page import render_contrast  # late: matplotlib takes its time
+
+            write_bytes(Path(report), render_contrast(found).encode("utf-8"), force=force)
+    if require_convergence and found.failures:
+        raise ConvergenceError(found.failures, found)
+    return found
+
+
+def planned(
+    chain_paths: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    margin: float | None = None,
+    public_groups: bool = False,
+    groups: Sequence[str] | None = None,
+    overrides: Sequence[str] = (),
+    report: PathLike | None = None,
+    force: bool = False,
+) -> tuple[list[str], list[NamedChains], list[SummarySpec]]:
+    """Return the files, their chains and what is asked of each, after all checks but those of computing.
+
+    Raises
+    ------
+    UsageError, SpecError, DataError
+        As `contrast`.
+    """
+    check_outputs(output=output, report=report)
     files = files_of(chain_paths, "chain_paths")
     if len(files) not in (1, 2):
         raise UsageError(
@@ -106,50 +167,23 @@ def contrast(
         check_output(target, force=force)
         if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
             raise UsageError(f"{target} is one of the chains files; give the output another name")
-    with show_phase("comparing", quiet):
-        pair: list[NamedChains] = []
-        levels, warnings = [], []
-        for label, file in zip("AB", files, strict=False):
-            chains = read_chains([file])
-            if not isinstance(chains, NamedChains):
-                raise DataError(
-                    f"{file} is of a mixture without groups, and has no shares to compare; --contrast takes "
-                    "two fits of dirichlet, or one of a release of groups (data.group), of a mixture, too"
-                )
-            options = load_spec(spec_of(chains), overrides).summary
-            remarks = summarize_parametric(chains, options).remarks
-            said = f"{label}: " if len(files) == 2 else ""
-            warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
-            levels.append(float(options.level))
-            pair.append(chains)
-        if levels[0] != levels[-1]:
-            raise UsageError(
-                f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by "
-                f"--set summary.level={levels[0]:g}"
+    pair: list[NamedChains] = []
+    for file in files:
+        chains = read_chains([file])
+        if not isinstance(chains, NamedChains):
+            raise DataError(
+                f"{file} is of a mixture without groups, and has no shares to compare; --contrast takes "
+                "two fits of dirichlet, or one of a release of groups (data.group), of a mixture, too"
             )
-        if len(files) == 1:
-            found = contrast_groups(
-                pair[0], files[0], groups, margin=margin, level=levels[0], warnings=warnings
-            )
-        else:
-            found = contrast_chains(
-                pair,
-                files,
-                margin=0.01 if margin is None else margin,
-                level=levels[0],
-                public_groups=public_groups,
-                guarantee=joint(pair[0], pair[1], public_groups),
-                warnings=warnings,
-            )
-        if output is not None:
-            found.write(Path(output), force=force)
-        if report is not None:
-            from dpmix.report.page import render_contrast  # late: matplotlib takes its time
-
-            write_bytes(Path(report), render_contrast(found).encode("utf-8"), force=force)
-    if require_convergence and found.failures:
-        raise ConvergenceError(found.failures, found)
-    return found
+        pair.append(chains)
+    options = [load_spec(spec_of(chains), overrides).summary for chains in pair]
+    levels = [float(each.level) for each in options]
+    if levels[0] != levels[-1]:
+        raise UsageError(
+            f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by "
+            f"--set summary.level={levels[0]:g}"
+        )
+    return files, pair, options
 
 
 def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> JointGuarantee:

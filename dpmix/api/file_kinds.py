@@ -19,7 +19,7 @@ from dpmix.spec.load import read_contents
 from dpmix.store import h5
 from dpmix.store.atomic import reason
 
-__all__ = ["KINDS", "file_of", "files_of", "kind_of", "tree_kind"]
+__all__ = ["KINDS", "check_outputs", "file_of", "files_of", "kind_of", "tree_kind"]
 
 KINDS = {
     "release": "a release",
@@ -137,8 +137,8 @@ def _of_yaml(path: Path) -> str:
 # Files as callers name them: paths, or what a verb returned that stands for its file
 
 
-def file_of(given: object, name: str) -> Path:
-    """Return the path that an argument of this name gives.
+def file_of(given: object, name: str, what: str = "file") -> Path:
+    """Return the path that an argument of this name gives, of a file or of `what` else.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def file_of(given: object, name: str) -> Path:
     """
     if isinstance(given, str | os.PathLike):
         return Path(given)
-    raise UsageError(f"{name}: must be the path of a file, not {type(given).__name__}")
+    raise UsageError(f"{name}: must be the path of a {what}, not {type(given).__name__}")
 
 
 def files_of(given: object, name: str) -> list[str]:
@@ -160,3 +160,16 @@ def files_of(given: object, name: str) -> list[str]:
     """
     found = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
     return [each if isinstance(each, str) else str(file_of(each, name)) for each in found]
+
+
+def check_outputs(**given: object) -> None:
+    """Refuse outputs, by the names of their arguments, that are neither paths nor None.
+
+    Raises
+    ------
+    UsageError
+        As `file_of`.
+    """
+    for name, each in given.items():
+        if each is not None:
+            file_of(each, name)

@@ -22,6 +22,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
+from dpmix.api.file_kinds import file_of
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
 from dpmix.errors import DataError, SpecError, UsageError, say
@@ -160,6 +161,7 @@ def fit(
     Interrupted
         On SIGINT or SIGTERM in the main thread, with the state saved.
     """
+    file_of(output, "output")
     job, final = _prepare(
         spec, release, output, overrides, resume, chain_id, chains, jobs, force, quiet, allow_code
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, UsageError, say
 from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
@@ -29,13 +29,14 @@ from dpmix.summary.remarks import convergence_remarks
 
 if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
-    from dpmix.spec.table_source import Dialect
+    from dpmix.spec.table_source import Dialect, TableFiles
 
 __all__ = [
     "MOST_IN_SUMMARY",
     "TakePiece",
     "check_table_output",
     "csv_writer",
+    "planned",
     "predict",
     "predict_pieces",
     "predictions_at",
@@ -107,6 +108,7 @@ def predict(
         When chains are of a model that predicts nothing or no finished chains, and for a table that lacks a
         column or holds what the fit does not know, naming column, record and line.
     """
+    check_outputs(output=output)
     parts: list[NDArray[np.float64]] = []
     with contextlib.ExitStack() as stack:
         write: TakePiece | None = None
@@ -152,13 +154,7 @@ def predict_pieces(
     list of str
         What the first records are.
     """
-    overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
-    check_overrides(overrides)
-    paths = files_of(chains, "chains")
-    source = table_source(at, dialect)
-    found = read_chains(paths)
-    options = load_spec(spec_of(found), overrides).summary
-    predictor = predictor_of(found, options, paths[0])
+    found, source, predictor = planned(chains, at, overrides=overrides, interval=interval, dialect=dialect)
     for text in _doubts(found, predictor):
         say(f"warning: {text}")
     run = _Run(predictor, take, str(source))
@@ -167,6 +163,30 @@ def predict_pieces(
     for text in run.beyond():
         say(f"note: {text}")
     return predictor, run.labels
+
+
+def planned(
+    chains: PathLike | Sequence[PathLike],
+    at: PathLike | Any,
+    *,
+    overrides: Sequence[str] = (),
+    interval: str | None = None,
+    dialect: Dialect | None = None,
+) -> tuple[ChainSet, TableFiles, Predictor]:
+    """Return the chains, the table, of which nothing is read yet, and what predicts.
+
+    Raises
+    ------
+    UsageError, SpecError, DataError
+        As `predict`.
+    """
+    overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
+    check_overrides(overrides)
+    paths = files_of(chains, "chains")
+    source = table_source(at, dialect)
+    found = read_chains(paths)
+    options = load_spec(spec_of(found), overrides).summary
+    return found, source, predictor_of(found, options, paths[0])
 
 
 def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predictions:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
@@ -247,18 +247,11 @@ def predictive_records(
     DataError
         When a file is no finished chains file, or files do not belong together.
     """
-    paths = files_of(chains, "chains")
     if spec is None and overrides:
         raise UsageError("overrides: there is no spec to override; give records, or a spec")
     checked = None if spec is None else load_spec(spec, overrides)
-    wanted = _wanted(records, checked)
-    if output is not None:
-        final = check_synthetic_output(Path(output), force=force)
-        if any(final == Path(path).resolve() for path in paths):
-            raise UsageError(f"{output} is one of the chains files; give the records another name")
-    found = read_chains(paths)
-    _check_columns(checked, data_columns(found))
-    release = _release(found, found.n if wanted is None else wanted, checked)
+    found, wanted = planned(chains, output, spec=checked, records=records, force=force)
+    release = _release(found, wanted, checked)
     if output is not None:
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
@@ -271,6 +264,39 @@ def predictive_records(
     if not release.private:
         say(f"warning: these records are not private: {_why(release)}")
     return release
+
+
+def planned(
+    chains: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    spec: RunSpec | None = None,
+    records: int | None = None,
+    force: bool = False,
+) -> tuple[Chains | NamedChains, int]:
+    """Return the chains that records are drawn from and how many, after all checks but those of drawing.
+
+    Raises
+    ------
+    UsageError, SpecError, DataError
+        As `predictive_records`.
+    """
+    check_outputs(output=output)
+    paths = files_of(chains, "chains")
+    wanted = _wanted(records, spec)
+    if output is not None:
+        final = check_synthetic_output(Path(output), force=force)
+        if any(final == Path(path).resolve() for path in paths):
+            raise UsageError(f"{output} is one of the chains files; give the records another name")
+    found = read_chains(paths)
+    _check_columns(spec, data_columns(found))
+    if found.mechanism.groups:
+        (group,) = found.mechanism.groups
+        raise DataError(
+            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
+            "drawn; take each group's parameters from the chains file"
+        )
+    return found, found.n if wanted is None else wanted
 
 
 def _check_columns(spec: RunSpec | None, held: tuple[str, ...]) -> None:
@@ -297,12 +323,6 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
 
 def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -> Release:
     """Draw the records, and say what they inherit."""
-    if chains.mechanism.groups:
-        (group,) = chains.mechanism.groups
-        raise DataError(
-            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
-            "drawn; take each group's parameters from the chains file"
-        )
     if isinstance(chains, NamedChains):
         held = chains
         restricted = spec is not None and spec.synthesis is not None and bool(spec.synthesis.ranges)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.file_kinds import check_outputs
 from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
@@ -102,6 +103,7 @@ def privatize(
         When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
         file itself; when the ledger knows data sets and none is named.
     """
+    check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
     checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)

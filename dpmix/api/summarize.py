@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release
+from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
@@ -27,6 +28,7 @@ from dpmix.summary.subject import is_simulated
 from dpmix.summary.summary_of_chains import summarize_chains, summarize_parametric
 
 if TYPE_CHECKING:
+    from dpmix.spec.summary_section import SummarySpec
     from dpmix.store.h5 import Attribute
     from dpmix.summary.posterior_result import PosteriorSummary
     from dpmix.summary.summary_result import Summary
@@ -89,24 +91,22 @@ def summarize(
         effective sample size, the number of chains or the acceptance gives reason to doubt.
     """
     with show_phase("summarizing", quiet):
-        check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
-        paths = files_of(chain_paths, "chain_paths")
-        targets = [Path(target) for target in (output, report) if target is not None]
-        for target in targets:
-            _check_target(target, paths, force=force)
-        if len({os.path.realpath(target) for target in targets}) < len(targets):
-            raise UsageError(f"the summary and the report cannot both be {targets[0]}")
-        if len(paths) == 1 and is_release(Path(paths[0])):
-            if require_convergence:
-                raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
-            return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
-        chains = read_chains(paths)
-        options = load_spec(spec_of(chains), overrides).summary
+        found = planned(
+            chain_paths,
+            output,
+            overrides=overrides,
+            report=report,
+            require_convergence=require_convergence,
+            force=force,
+        )
+        if isinstance(found, Release):
+            return _summarize_release(found, overrides, output, report, force=force)
+        chains, options, first = found
         predictions = None
         if options.at is not None:
             from dpmix.api.predict import predictions_at  # late: few ask for it
 
-            predictions = predictions_at(chains, options, paths[0])
+            predictions = predictions_at(chains, options, first)
         summary = (
             summarize_parametric(chains, options)
             if isinstance(chains, NamedChains)
@@ -131,10 +131,40 @@ def summarize(
         return summary
 
 
-def _summarize_release(
-    path: Path, overrides: Sequence[str], output: PathLike | None, report: PathLike | None, *, force: bool
-) -> PosteriorSummary:
-    """Summarize a release file of kind posterior; see `summarize`."""
+def planned(
+    chain_paths: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    report: PathLike | None = None,
+    require_convergence: bool = False,
+    force: bool = False,
+) -> tuple[Chains | NamedChains, SummarySpec, str] | Release:
+    """Return the chains, what is asked of them and the first file's name; or a released posterior.
+
+    Raises
+    ------
+    UsageError, SpecError, DataError
+        As `summarize`.
+    """
+    check_outputs(output=output, report=report)
+    check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
+    paths = files_of(chain_paths, "chain_paths")
+    targets = [Path(target) for target in (output, report) if target is not None]
+    for target in targets:
+        _check_target(target, paths, force=force)
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise UsageError(f"the summary and the report cannot both be {targets[0]}")
+    if len(paths) == 1 and is_release(Path(paths[0])):
+        if require_convergence:
+            raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
+        return _released_posterior(Path(paths[0]), overrides)
+    chains = read_chains(paths)
+    return chains, load_spec(spec_of(chains), overrides).summary, paths[0]
+
+
+def _released_posterior(path: Path, overrides: Sequence[str]) -> Release:
+    """Read a release file of kind posterior, of whose summary the level alone can be overridden."""
     for override in overrides:
         key = override.partition("=")[0].strip()
         if key != "summary.level":
@@ -145,6 +175,18 @@ def _summarize_release(
             f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
             "is; give what `dpmix fit` wrote"
         )
+    return release
+
+
+def _summarize_release(
+    release: Release,
+    overrides: Sequence[str],
+    output: PathLike | None,
+    report: PathLike | None,
+    *,
+    force: bool,
+) -> PosteriorSummary:
+    """Summarize a release of kind posterior; see `summarize`."""
     from dpmix.summary.posterior_result import summarize_posterior  # late: compiled code
 
     options = load_spec({"summary": {}}, overrides).summary

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.confidential import marks_of, of_part
+from dpmix.api.file_kinds import file_of
 from dpmix.api.privatize import privatize, steps
 from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data
@@ -267,10 +268,11 @@ def prepare(
     SpecError, UsageError, DataError, PrivacyError
         Naming run and key.
     """
+    where = file_of(output, "output", "folder")
     plan = make_plan(load_sweep(source, overrides))
     if only is not None:
         plan = replace(plan, runs=(plan.run(only),))
-    folder = Folder(output)
+    folder = Folder(where)
     folder.check()
     specs: dict[str, RunSpec] = {}
     identities: dict[str, dict[str, Any]] = {}

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
 from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.file_kinds import check_outputs
 from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
@@ -101,6 +102,7 @@ def synthesize(
         When `output` exists and `force` is not given, or is the confidential file itself; when there are
         `chains` and a `ledger`.
     """
+    check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
     named = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
@@ -341,6 +343,7 @@ def compare(
         When a file exists and `force` is not given, is the confidential file itself or is named twice, when
         `output` does not end in .json, or there is no run.
     """
+    check_outputs(output=output, report=report)
     from dpmix.synthesis.measured_kinds import compare_kinds, field_of  # late: what measures them is heavy
 
     checked = load_spec(spec, overrides)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import files_of
+from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
@@ -107,6 +107,7 @@ def tally(
         For parts that are no release of one number a record, that differ in mechanism or grid (the difference
         is named), without records, or with values that are missing or not finite.
     """
+    check_outputs(output=output, counts=counts)
     parts = files_of(parts, "parts")
     checked = None if spec is None else load_spec(spec, overrides)
     _check_call(parts, checked, counts, jobs, scheduler)

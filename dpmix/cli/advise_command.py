@@ -77,7 +77,7 @@ def advise(
     from dpmix.api import advise as api
 
     if dry_run:
-        api.checked_report(report, force)
+        api.plan(checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, force=force)
         return print_plan(checked, ("data", "mechanism", "model"), "advise", f"write {report or 'nothing'}")
     found = api.advise(
         checked,

@@ -248,28 +248,27 @@ def summarize(
     check_files(chains, outputs, force)
     if output is not None:
         check_suffix(output, "a summary")
+    options: dict[str, Any] = {"overrides": tuple(set_ or ()), "report": report, "force": force}
+    if contrast:
+        options |= {"margin": margin, "public_groups": public_groups}
+        options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
     if dry_run:
+        from dpmix.api import contrast as of_contrast
+        from dpmix.api import summarize as of_summary
+
+        if contrast:
+            of_contrast.planned(chains, output, **options)
+        else:
+            of_summary.planned(chains, output, require_convergence=require_convergence, **options)
         names = ", ".join(str(path) for path in outputs) or "nothing"
-        emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
-        return
+        return emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
     import dpmix
 
     doubt: ConvergenceError | None = None
-    options: dict[str, Any] = {
-        "overrides": tuple(set_ or ()),
-        "report": report,
-        "require_convergence": require_convergence,
-        "force": force,
-        "quiet": quiet,
-    }
+    options |= {"require_convergence": require_convergence, "quiet": quiet}
     summary: Any
     try:
-        if contrast:
-            options |= {"margin": margin, "public_groups": public_groups}
-            options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
-            summary = dpmix.contrast(chains, output, **options)
-        else:
-            summary = dpmix.summarize(chains, output, **options)
+        summary = (dpmix.contrast if contrast else dpmix.summarize)(chains, output, **options)
     except ConvergenceError as error:  # everything is computed and written all the same
         doubt, summary = error, error.result
     emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
@@ -373,6 +372,9 @@ def synthesize(
         return
     assert output is not None  # checked above
     if dry_run and chains:
+        from dpmix.api import predictive
+
+        predictive.planned(chains, output, spec=checked, records=records, force=force)
         names = ", ".join(str(path) for path in chains)
         return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
     if dry_run:

@@ -208,6 +208,7 @@ def predict(
     if output is not None:
         api.check_table_output(output, [*chains, at], force=force)
     if dry_run:
+        api.planned(chains, at, overrides=tuple(set_ or ()), interval=interval, dialect=dialect)
         names = ", ".join(str(path) for path in (*chains, at))
         return emit(f"would read {names}\nwould write {output or 'to standard output'}")
     with contextlib.ExitStack() as stack:

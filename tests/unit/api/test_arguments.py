@@ -24,6 +24,11 @@ COLUMNS: dict[str, Any] = {
     "categories": {"age": ["18", "30", "50+"], "town": ["yes", "no", "missing"], "vote": ["a", "b, or c"]},
 }
 NAIVE = {"model": {"kind": "naive_bayes"}}
+SPEC = {
+    "data": {"simulate": "three_gaussians", "n": 20, "seed": 1, "domain": [[-10, 10]]},
+    "mechanism": {"kind": "laplace", "epsilon": 1},
+    "model": {"kind": "mixture"},
+}
 SHORT = {"iterations": 60, "burn_in": 20, "chains": 2, "seed": 1}
 
 
@@ -84,6 +89,20 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "show": lambda wrong: dpmix.show(wrong),
     "card": lambda wrong: dpmix.card(wrong),
     "fit": lambda wrong: dpmix.fit({"model": {"kind": "mixture"}}, wrong, quiet=True),
+    "fit, output": lambda wrong: dpmix.fit(SPEC, small_release(), wrong, quiet=True),
+    "summarize, output": lambda wrong: dpmix.summarize("x.h5", wrong, quiet=True),
+    "summarize, report": lambda wrong: dpmix.summarize("x.h5", report=wrong, quiet=True),
+    "contrast, output": lambda wrong: dpmix.contrast("x.h5", wrong, quiet=True),
+    "predict, output": lambda wrong: dpmix.predict("x.h5", "at.csv", wrong, quiet=True),
+    "privatize, output": lambda wrong: dpmix.privatize(SPEC, wrong, quiet=True),
+    "privatize, ledger": lambda wrong: dpmix.privatize(SPEC, ledger=wrong, quiet=True),
+    "synthesize, output": lambda wrong: dpmix.synthesize(SPEC, wrong, quiet=True),
+    "synthesize --chains, output": lambda wrong: dpmix.synthesize(NAIVE, wrong, chains="x.h5", quiet=True),
+    "tally, output": lambda wrong: dpmix.tally("x.h5", output=wrong, quiet=True),
+    "tally, counts": lambda wrong: dpmix.tally((), SPEC, counts=wrong, quiet=True),
+    "card, output": lambda wrong: dpmix.card("x.h5", wrong),
+    "advise, report": lambda wrong: dpmix.advise(SPEC, report=wrong, quiet=True),
+    "sweep, folder": lambda wrong: dpmix.sweep(SPEC, wrong, quiet=True),
 }
 
 
@@ -101,7 +120,7 @@ def test_what_is_no_file_is_refused_by_its_type(verb: str, kind: str) -> None:
     if verb == "fit" and isinstance(wrong, Release):
         return  # which it takes
     with pytest.raises(
-        DpmixError, match=r"must be the path of a file, not (int|bytes|list|DataFrame|Release)$"
+        DpmixError, match=r"must be the path of a (file|folder), not (int|bytes|list|DataFrame|Release)$"
     ):
         WRONG[verb](wrong)
 

@@ -1,0 +1,80 @@
+"""A dry run opens the files that a command reads, and refuses those that it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmix
+from tests.helpers.fits import release_file, small_release, small_spec
+from tests.unit.cli.test_cli import outcome, refused
+from tests.unit.models.test_models_naive_bayes import released
+
+COLUMNS: dict[str, Any] = {
+    "columns": ["age", "vote"],
+    "categories": {"age": ["18", "30", "50+"], "vote": ["a", "b"]},
+}
+BOUNDED = {"data": {"column": "x", "domain": [0, 1]}}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a release, the chains of a mixture and of a classifier, a table, and what is none of these."""
+    folder = tmp_path_factory.mktemp("files")
+    release_file(folder)
+    dpmix.fit(small_spec(iterations=24, burn_in=4), small_release(), folder / "mixture.h5", quiet=True)
+    naive = {"model": {"kind": "naive_bayes"}, "sampler": {"iterations": 60, "burn_in": 20, "seed": 1}}
+    votes = released(np.arange(6.0) % 5 + 20, [3], 2, 90, **COLUMNS)
+    dpmix.fit(naive, votes, folder / "votes.h5", quiet=True)
+    (folder / "at.csv").write_text("age\n18\n")
+    (folder / "no.h5").write_bytes(b"no HDF5")
+    (folder / "spec.yaml").write_text(json.dumps(small_spec()))
+    (folder / "bounded.yaml").write_text(json.dumps(BOUNDED))
+    return folder
+
+
+GOES = {
+    "summarize": ("summarize", "mixture.h5", "-o", "new.h5"),
+    "predict": ("predict", "votes.h5", "--at", "at.csv", "-o", "new.csv"),
+    "synthesize": ("synthesize", "spec.yaml", "--chains", "mixture.h5", "-o", "new.csv"),
+    "advise": ("advise", "bounded.yaml"),
+}
+REFUSED = {
+    "no HDF5": (3, "no.h5", ("summarize", "no.h5")),
+    "a release": (3, "is a release by laplace", ("summarize", "release.h5")),
+    "a key": (2, "summary.levle", ("summarize", "mixture.h5", "--set", "summary.levle=1")),
+    "two fits": (3, "differs from", ("summarize", "mixture.h5", "votes.h5")),
+    "no groups": (3, "without groups", ("summarize", "mixture.h5", "--contrast")),
+    "another model": (3, "model mixture, which predicts no", ("predict", "mixture.h5", "--at", "at.csv")),
+    "no table": (3, "no table to predict", ("predict", "votes.h5", "--at", "release.h5")),
+    "no chains": (3, "release.h5 is a release file", ("predict", "release.h5", "--at", "at.csv")),
+    "no fit": (3, "a release file", ("synthesize", "spec.yaml", "--chains", "release.h5", "-o", "n.csv")),
+    "no bounds": (2, "data.domain: missing", ("advise", "spec.yaml")),
+    "two columns": (2, "about one column", ("advise", "bounded.yaml", "--set", "data.columns=[x, y]")),
+}
+
+
+@pytest.mark.parametrize("name", GOES)
+def test_a_dry_run_says_what_would_be_done(
+    name: str, files: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    code, out, err = outcome(capsys, *GOES[name], "--dry-run")
+    assert (code, err) == (0, "") and "would write" in out
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_dry_run_refuses_what_the_command_refuses(
+    name: str, files: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    code, said, command = REFUSED[name]
+    found = refused(capsys, code, *command, "--dry-run")
+    assert said in found
+    assert refused(capsys, code, *command) == found
