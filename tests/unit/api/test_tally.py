@@ -368,7 +368,7 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     for kind, stated, listed in (
         # and not: its categories are missing, which the spec has
         ("randomized_response", {"epsilon": 1}, {"categories": {"z": ["a", "b"]}}),
-        ("perturbed_histogram", {"bins": 4, "scale": 2, "domain": DOMAIN}, {}),
+        ("perturbed_histogram", {"bins": 4, "scale": 2, "n": 9, "domain": DOMAIN}, {}),
         ("wavelet", {"levels": 1, "epsilon": 1, "domain": DOMAIN}, {}),
     ):
         asked = {"mechanism": {"kind": kind, **stated}, "release": release | listed}

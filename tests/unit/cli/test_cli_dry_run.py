@@ -18,7 +18,7 @@ COLUMNS: dict[str, Any] = {
     "columns": ["age", "vote"],
     "categories": {"age": ["18", "30", "50+"], "vote": ["a", "b"]},
 }
-BOUNDED = {"data": {"column": "x", "domain": [0, 1]}}
+BOUNDED = {"data": {"path": "none.csv", "column": "x", "domain": [0, 1]}}  # which advice never opens
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ REFUSED = {
     "no chains": (3, "release.h5 is a release file", ("predict", "release.h5", "--at", "at.csv")),
     "no fit": (3, "a release file", ("synthesize", "spec.yaml", "--chains", "release.h5", "-o", "n.csv")),
     "no bounds": (2, "data.domain: missing", ("advise", "spec.yaml")),
-    "two columns": (2, "about one column", ("advise", "bounded.yaml", "--set", "data.columns=[x, y]")),
+    "a discount": (2, "model.discount: ", ("advise", "bounded.yaml", "--set", "model.discount=0.3")),
 }
 
 
