@@ -16,10 +16,16 @@ from dpmix.summary.density import posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.grids import choose_grids, public_bounds
-from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
+from dpmix.summary.prior import held_up, mixture_prior, prior_of, sds_with_floor
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
-from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
+from dpmix.summary.remarks import (
+    convergence_remarks,
+    floor_remarks,
+    learning_remarks,
+    prior_remarks,
+    release_remarks,
+)
 from dpmix.summary.row_labels import shown_name
 from dpmix.summary.summary_result import ClusterCounts, Summary
 from dpmix.summary.variance import mixture_shares
@@ -61,8 +67,10 @@ def summarize_chains(
     prior = mixture_prior(chains, source, grids, wanted)
     densities = dict(posterior.densities)
     series = dict(posterior.series) | _series(chains)
+    held = held_up(series, prior.series, sds_with_floor(columns), options.level)
     parameters = {
-        name: describe(values, options.level, prior.series.get(name)) for name, values in series.items()
+        name: replace(describe(values, options.level, prior.series.get(name)), held_up=name in held)
+        for name, values in series.items()
     }
     labels = dated.points(parameters)
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
@@ -83,7 +91,7 @@ def summarize_chains(
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
-    remarks += learning_remarks(shown) + floor_remarks(series, prior.series, columns, options.level)
+    remarks += learning_remarks(shown) + floor_remarks(shown)
     law = chains.mechanism
     beyond = Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive)
     cells = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from dpmix.summary.dated import dated_of, dates_or_figures
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_on_line
-from dpmix.summary.prior import prior_on_line
+from dpmix.summary.prior import held_up, prior_on_line
 from dpmix.summary.quantities import BEYOND, MOVED, Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import (
     convergence_remarks,
+    floor_remarks,
     learning_remarks,
     line_doubt,
     prior_remarks,
@@ -331,7 +332,11 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
             series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
-    parameters = {name: describe(values, options.level, prior.get(name)) for name, values in series.items()}
+    held = held_up(series, prior, _sds_of_groups(chains), options.level)
+    parameters = {
+        name: replace(describe(values, options.level, prior.get(name)), held_up=name in held)
+        for name, values in series.items()
+    }
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
     apart = [density.hellinger_from_prior for density in densities.values()]
     distance = max((d for d in apart if d is not None), default=None)
@@ -344,7 +349,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     labels |= {name: label for name, label in row_labels(chains).items() if name in parameters}
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
-    remarks += learning_remarks(shown) + line.remarks
+    remarks += learning_remarks(shown) + floor_remarks(shown) + line.remarks
     beyond = Beyond(_censored(found_compositions), entries=True) if found_compositions else line.shares
     quantities, said = reported(
         Basis(chains, options, series, beyond, _cells(chains), lambda: parametric_shares(chains))
@@ -398,6 +403,12 @@ def _cells(chains: NamedChains) -> CellShares | None:
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
     return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
+
+
+def _sds_of_groups(chains: NamedChains) -> list[str]:
+    """Return the standard deviations of the records of each group, of mixtures, whose base is not learned."""
+    stored = next((each for each in chains.parameters if each.name == "record_sd"), None)
+    return stored.labels() if stored is not None and chains.attrs.get("model") == "mixture" else []
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:

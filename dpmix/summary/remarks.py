@@ -35,6 +35,8 @@ HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
 LEARNT = 0.1
 """Contraction below which the prior, not the release, speaks."""
+FLOOR_CURE = "tighter bounds, a model.base of smaller clusters or more epsilon"
+"""What to do where the prior holds a standard deviation up."""
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
 HEADLINES = frozenset(
@@ -153,6 +155,28 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
             "prior are in conflict there; look at the prior."
         )
     return [Remark(" ".join(parts), convergence=False)] if parts else []
+
+
+def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
+    """Say in one line which standard deviations the prior holds up."""
+    held = {name: scalar for name, scalar in parameters.items() if scalar.held_up}
+    if not held:
+        return []
+    figures = [
+        name
+        if scalar.prior is None
+        else f"{name} (its interval begins at {min(scalar.quantiles.values()):.3g}, the prior's at "
+        f"{scalar.prior[0]:.3g})"
+        for name, scalar in held.items()
+    ]
+    if len(figures) > MOST_LISTED:
+        figures = [*figures[:MOST_LISTED], f"{len(figures) - MOST_LISTED} more"]
+    text = (
+        f"The prior holds up {_listed(figures)}: the records may vary less than the interval says, and "
+        f"quantiles lie closer together, as they do where public bounds are wide for them; {FLOOR_CURE} "
+        "would let the interval go lower."
+    )
+    return [Remark(text, convergence=False)]
 
 
 def is_headline(name: str) -> bool:
