@@ -11,7 +11,7 @@ from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check
-from dpmix.summary.remarks import FLOOR_CURE, LEARNT, RHAT, cells_doubt, is_headline
+from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, floor_doubt, is_headline
 
 if TYPE_CHECKING:
     from dpmix.summary.diagnostics import Scalar
@@ -63,9 +63,9 @@ def verdict_of(
 
     "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
     predictions, shares) is 0.5 or more and the prior holds no standard deviation up, the release check
-    passes, R-hat is below 1.01, a regression has no
-    more than 3% of a predictor beyond its bounds, and a release of cells no more than 1% of records beyond
-    its bounds, a fifth in its outermost cells and half in one; "not yet" where the contraction of mean or
+    passes, R-hat is below 1.01, a regression has no more than 3% of a predictor beyond its bounds, and a
+    release of cells no more than 1% of records beyond its bounds, a fifth in its outermost cells and half in
+    one; "not yet" where the contraction of mean or
     median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond
     the bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
     outermost cells, or nine tenths in one; else "with care", and so where contraction, check or R-hat is not
@@ -84,12 +84,8 @@ def verdict_of(
     """
     fine: list[str] = []
     grave, doubts = cells_doubt(beyond, cells)
-    for severe, mild, good in (
-        _of_contraction(parameters),
-        _of_floors(parameters),
-        _of_check(check),
-        _of_chains(parameters),
-    ):
+    doubts += floor_doubt(parameters)
+    for severe, mild, good in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
         grave += severe
         doubts += mild
         fine += good
@@ -138,18 +134,6 @@ def _of_contraction(parameters: Mapping[str, Scalar]) -> Found:
     worst = min(known, key=known.__getitem__)
     text = f"The release, not the prior, speaks: the least contraction is {known[worst]:.2f}, of {worst}."
     return [], [], [text]
-
-
-def _of_floors(parameters: Mapping[str, Scalar]) -> Found:
-    held = [name for name, scalar in parameters.items() if scalar.held_up]
-    if not held:
-        return [], [], []
-    more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
-    text = (
-        f"The prior holds up {held[0]}{more}, and keeps quantiles apart: the records may vary less than the "
-        f"interval says; {FLOOR_CURE} would tell."
-    )
-    return [], [text], []
 
 
 def _overruled(name: str, value: float, wanted: float, more: str = "") -> str:

@@ -179,6 +179,18 @@ def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
     return [Remark(text, convergence=False)]
 
 
+def floor_doubt(parameters: Mapping[str, Scalar]) -> list[str]:
+    """Say in a sentence what the prior holds up, none where it holds up nothing."""
+    held = [name for name, scalar in parameters.items() if scalar.held_up]
+    if not held:
+        return []
+    more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
+    return [
+        f"The prior holds up {held[0]}{more}, and keeps quantiles apart: the records may vary less than the "
+        f"interval says; {FLOOR_CURE} would tell."
+    ]
+
+
 def is_headline(name: str) -> bool:
     """Whether a scalar is one that a reader looks for: quantities, coefficients, predictions, shares."""
     title = name.partition("[")[0]
