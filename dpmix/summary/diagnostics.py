@@ -49,6 +49,8 @@ class Scalar:
         1 - (IQR / IQR of the prior)^2: what the release taught (see `contraction`).
     beside_prior : str
         What that figure does not tell: "wider" or "moved" (see `beside_prior`); else empty.
+    held_up : bool
+        Whether the prior, and not the release, ends the interval below (see `dpmix.summary.prior.held_up`).
     prior : tuple of float, optional
         The prior's quantiles at the levels of `quantiles`, where draws from it are known.
     """
@@ -64,6 +66,7 @@ class Scalar:
     stuck_apart: bool = False
     contraction: float | None = None
     beside_prior: str = ""
+    held_up: bool = False
     prior: tuple[float, ...] | None = None
 
 

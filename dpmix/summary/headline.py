@@ -11,7 +11,7 @@ from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check
-from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, is_headline
+from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, floor_doubt, is_headline
 
 if TYPE_CHECKING:
     from dpmix.summary.diagnostics import Scalar
@@ -62,12 +62,13 @@ def verdict_of(
     """Return whether results can be used.
 
     "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
-    predictions, shares) is 0.5 or more, the release check passes, R-hat is below 1.01, a regression has no
-    more than 3% of a predictor beyond its bounds, and a release of cells no more than 1% of records beyond
-    its bounds, a fifth in its outermost cells and half in one; "not yet" where the contraction of mean or
+    predictions, shares) is 0.5 or more and the prior holds no standard deviation up, the release check
+    passes, R-hat is below 1.01, a regression has no more than 3% of a predictor beyond its bounds, and a
+    release of cells no more than 1% of records beyond its bounds, a fifth in its outermost cells and half in
+    one; "not yet" where the contraction of mean or
     median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond
     the bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
-    outermost cells, or nine tenths in one; else "with care", and so where one of the first three is not
+    outermost cells, or nine tenths in one; else "with care", and so where contraction, check or R-hat is not
     known.
 
     Parameters
@@ -82,6 +83,7 @@ def verdict_of(
         Of a release of cells.
     """
     grave, doubts = cells_doubt(beyond, cells)
+    doubts += floor_doubt(parameters)
     told: dict[str, list[str]] = {NOT_YET: grave, WITH_CARE: doubts, USABLE: []}
     for answer, reason in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
         told[answer].append(reason)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWisha
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
-from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day
 from dpmix.spec.model_section import NIG, prior_in_words
@@ -56,13 +55,13 @@ __all__ = [
     "PULL",
     "PriorDraws",
     "centred_log_density",
-    "errors_remarks",
-    "floor_remarks",
+    "held_up",
     "key_of_prior",
     "log_prior",
     "mixture_prior",
     "prior_of",
     "pull",
+    "sds_with_floor",
 ]
 
 _SOURCES = {
@@ -189,14 +188,16 @@ PULL = 0.5
 """By how many of its own standard deviations the prior moves a posterior before it is said."""
 
 
-def floor_remarks(
-    series: Mapping[str, Floats], prior: Mapping[str, Floats], columns: Sequence[FittedColumn], level: float
-) -> list[Remark]:
-    """Say where the interval of a standard deviation begins below the prior's own, and the prior pulls at it.
+def held_up(
+    series: Mapping[str, Floats], prior: Mapping[str, Floats], names: Iterable[str], level: float
+) -> list[str]:
+    """Return the spreads that the prior holds up, whose interval begins below the prior's own.
 
     So it is where the public bounds are wide for the records, under a base measure that is not learned: the
-    inverse-gamma prior of a cluster's variance has next to no mass near 0, so that an interval ends where the
-    prior does, and the true standard deviation may be below it. The contraction does not show this, as most
+    prior of a cluster's variance has next to no mass near 0, so that an interval ends where the prior does,
+    and the true standard deviation may be below it. So may be the errors of a regression whose prior has a
+    fixed scale, whose slopes are then too flat: of the sums that the noise admits those of larger errors have
+    flatter lines. The contraction does not show this, as most
     of the prior's spread may be gone by then.
 
     Parameters
@@ -205,60 +206,24 @@ def floor_remarks(
         Posterior draws.
     prior : mapping of str to float64 array (draws,)
         Prior draws.
-    columns : sequence of Column
-        Of the records.
+    names : iterable of str
+        Of standard deviations of records, or of variances of errors.
     level : float
         Of the intervals.
     """
     held = []
-    for column in columns:
-        name = column.label("sd")
-        if name not in prior or isinstance(column.family, LearnedNormal):
-            continue  # a learned scale has mass near 0
-        least, floor = (float(np.quantile(draws[name], 0.5 * (1.0 - level))) for draws in (series, prior))
-        if least < floor and pull(series[name], prior[name]) > PULL:
-            held.append(f"{name} (its interval begins at {least:.3g}, the prior's at {floor:.3g})")
-    if not held:
-        return []
-    text = (
-        f"The prior holds up {' and '.join(held)}: the records may vary less than the interval says, as "
-        "they do where public bounds are wide for them; tighter bounds, or a model.base of smaller clusters, "
-        "would let the interval go lower."
-    )
-    return [Remark(text, convergence=False)]
-
-
-def errors_remarks(
-    chains: NamedChains, series: Mapping[str, Floats], prior: Mapping[str, Floats], level: float
-) -> list[Remark]:
-    """Say so of the errors of a regression whose prior has a fixed scale.
-
-    Slopes are then too flat: of the sums that the noise admits those of larger errors have flatter lines.
-
-    Parameters
-    ----------
-    chains : NamedChains
-        Of any parametric model.
-    series, prior, level
-        As of `floor_remarks`.
-    """
-    if chains.attrs.get("model") != "linear_regression" or chains.attrs.get("sigma2_scale") == "learned":
-        return []
-    held = []
-    for name in series:
-        if name.partition("[")[0] != "sigma2" or name not in prior:
+    for name in names:
+        if name not in prior:
             continue
         least, floor = (float(np.quantile(draws[name], 0.5 * (1.0 - level))) for draws in (series, prior))
         if least < floor and pull(series[name], prior[name]) > PULL:
-            held.append(f"{name} (its interval begins at {least:.3g}, the prior's at {floor:.3g})")
-    if not held:
-        return []
-    text = (
-        f"The prior holds up {' and '.join(held)}: errors may be smaller than the interval says, and slopes "
-        "are then steeper than theirs; leave out model.sigma2_prior.b for a scale that is learned, or state "
-        "a smaller one."
-    )
-    return [Remark(text, convergence=False)]
+            held.append(name)
+    return held
+
+
+def sds_with_floor(columns: Sequence[FittedColumn]) -> list[str]:
+    """Return the standard deviations of columns whose scale is not learned; else there is mass near 0."""
+    return [column.label("sd") for column in columns if not isinstance(column.family, LearnedNormal)]
 
 
 def pull(posterior: Floats, prior: Floats) -> float:

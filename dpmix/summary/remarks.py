@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import all_of, permits_verbatim
@@ -35,6 +35,8 @@ HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
 LEARNT = 0.1
 """Contraction below which the prior, not the release, speaks."""
+FLOOR_CURE = "tighter bounds, a model.base of smaller clusters or more epsilon"
+"""What to do where the prior holds a standard deviation up."""
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
 HEADLINES = frozenset(
@@ -153,6 +155,44 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
             "prior are in conflict there; look at the prior."
         )
     return [Remark(" ".join(parts), convergence=False)] if parts else []
+
+
+def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
+    """Say in one line which standard deviations, or errors of a regression, the prior holds up."""
+    held = {name: scalar for name, scalar in parameters.items() if scalar.held_up}
+    if not held:
+        return []
+    figures = [
+        name
+        if scalar.prior is None
+        else f"{name} (its interval begins at {min(scalar.quantiles.values()):.3g}, the prior's at "
+        f"{scalar.prior[0]:.3g})"
+        for name, scalar in held.items()
+    ]
+    if len(figures) > MOST_LISTED:
+        figures = [*figures[:MOST_LISTED], f"{len(figures) - MOST_LISTED} more"]
+    return [Remark(f"The prior holds up {all_of(figures)}: {_floor_means(held)}.", convergence=False)]
+
+
+def floor_doubt(parameters: Mapping[str, Scalar]) -> list[str]:
+    """Say in a sentence what the prior holds up, none where it holds up nothing."""
+    held = [name for name, scalar in parameters.items() if scalar.held_up]
+    if not held:
+        return []
+    more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
+    return [f"The prior holds up {held[0]}{more}: {_floor_means(held)}."]
+
+
+def _floor_means(held: Iterable[str]) -> str:
+    if all(name.startswith("sigma2") for name in held):
+        return (
+            "errors may be smaller than the interval says, and slopes are then steeper than theirs; leave "
+            "out model.sigma2_prior.b for a scale that is learned, or state a smaller one"
+        )
+    return (
+        "the records may vary less than the interval says, and quantiles lie closer together, as they do "
+        f"where public bounds are wide for them; {FLOOR_CURE} would let the interval go lower"
+    )
 
 
 def is_headline(name: str) -> bool:

@@ -21,11 +21,17 @@ from dpmix.summary.density import Density, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
-from dpmix.summary.prior import errors_remarks, floor_remarks, mixture_prior, prior_of
+from dpmix.summary.prior import held_up, mixture_prior, prior_of, sds_with_floor
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression_account import regression_account
-from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
+from dpmix.summary.remarks import (
+    convergence_remarks,
+    floor_remarks,
+    learning_remarks,
+    prior_remarks,
+    release_remarks,
+)
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.variance import mixture_shares, parametric_shares
@@ -49,6 +55,7 @@ def _summary(
     before: Mapping[str, Floats],
     *,
     absurd: list[Remark],
+    floors: Sequence[str],
     told: list[Remark],
     beyond: Beyond,
     cells: CellShares | None,
@@ -65,6 +72,8 @@ def _summary(
     options : SummarySpec
     series, before : mapping of str to float64 array
         Draws of the scalars, (chains, draws), and of some of them from the prior.
+    floors : sequence of str
+        Scalars whose prior has next to no mass near 0.
     absurd, told, last : sequence of Remark
         Where the prior makes no sense; what else is said before and after what quantities say.
     beyond, cells, variance_shares
@@ -76,7 +85,11 @@ def _summary(
     """
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
-    parameters = {name: describe(values, options.level, before.get(name)) for name, values in series.items()}
+    held = held_up(series, before, floors, options.level)
+    parameters = {
+        name: replace(describe(values, options.level, before.get(name)), held_up=name in held)
+        for name, values in series.items()
+    }
     seconds, acceptance, dated = float(chains.seconds.sum()), acceptance_of(chains), dated_of(chains)
     labels = dated.points(parameters)
     if isinstance(chains, NamedChains):
@@ -84,7 +97,7 @@ def _summary(
         own["by_class"] = by_class(chains, parameters)
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
-    remarks += learning_remarks(shown) + told
+    remarks += learning_remarks(shown) + floor_remarks(shown) + told
     quantities, said = reported(Basis(chains, options, series, beyond, cells, variance_shares))
     remarks += said + release_remarks(*distance, chains)
     return Summary(
@@ -159,7 +172,8 @@ def summarize_chains(
         series,
         prior.series,
         absurd=prior_remarks(prior.within_bounds, bounds),
-        told=floor_remarks(series, prior.series, columns, options.level),
+        floors=sds_with_floor(columns),
+        told=[],
         beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive),
         cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
         variance_shares=lambda: mixture_shares(chains, source, grids, series, prior.series),
@@ -253,7 +267,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series,
         prior,
         absurd=line.absurd,
-        told=line.remarks + errors_remarks(chains, series, prior, options.level),
+        floors=_floors(chains),
+        told=line.remarks,
         beyond=beyond,
         cells=_cells(chains),
         variance_shares=lambda: parametric_shares(chains),
@@ -321,6 +336,15 @@ def _cells(chains: NamedChains) -> CellShares | None:
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
     return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
+
+
+def _floors(chains: NamedChains) -> list[str]:
+    """Return what a prior may hold up: sds of groups, whose base is fixed, and errors of a fixed scale."""
+    model = chains.attrs.get("model")
+    name = "record_sd" if model == "mixture" else "sigma2" if model == "linear_regression" else ""
+    if chains.attrs.get("sigma2_scale") == "learned":
+        return []
+    return [label for each in chains.parameters if each.name == name for label in each.labels()]
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:

@@ -31,7 +31,7 @@ from dpmix.spec.describe import describe
 from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
 from dpmix.summary.fitted_columns import FittedColumn
-from dpmix.summary.prior import floor_remarks, pull
+from dpmix.summary.prior import held_up, pull, sds_with_floor
 from tests.helpers.specs import ROOT
 
 OLD = {"base": {"mu0": 5.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0}
@@ -126,12 +126,12 @@ def test_the_pull_of_a_prior_is_that_of_normal_laws() -> None:
     posterior, prior = (np.exp(stats.norm(a, b).ppf(levels)) for a, b in ((m, s), (m0, s0)))
     assert pull(posterior, prior) == pytest.approx((m - x) / s, rel=1e-3)
     assert pull(0.2 * prior**1.2, prior) == np.inf and pull(2.0 * prior**1.2, prior) == 0.0
-    line = [FittedColumn("", object(), lambda atoms: atoms)]
-    (remark,) = floor_remarks({"sd": posterior}, {"sd": prior}, line, 0.95)
-    assert remark.text.startswith("The prior holds up sd (its interval begins at 0.587, the prior's at 1.02)")
-    assert floor_remarks({"sd": prior}, {"sd": prior * 0.5}, line, 0.95) == []
+    (name,) = sds_with_floor([FittedColumn("", object(), lambda atoms: atoms)])
+    assert held_up({"sd": posterior}, {"sd": prior}, [name], 0.95) == ["sd"]
+    assert held_up({"sd": prior}, {"sd": prior * 0.5}, [name], 0.95) == []
+    assert held_up({"sd": posterior}, {}, [name], 0.95) == []
     sharp = posterior[9_000:11_000]  # where the release decides, there is nothing to be said
-    assert floor_remarks({"sd": 0.3 * sharp**0.01}, {"sd": prior}, line, 0.95) == []
+    assert held_up({"sd": 0.3 * sharp**0.01}, {"sd": prior}, [name], 0.95) == []
 
 
 def test_validate_says_how_far_records_spread_under_the_defaults() -> None:

@@ -450,6 +450,21 @@ def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_aske
     assert "follows the public bounds" in " ".join(summary.to_text().split())
 
 
+def test_a_prior_that_holds_the_sd_of_a_group_up_is_told_and_doubted(tmp_path: Path) -> None:
+    """All records of both groups are in the middle bin, under a base of clusters twice as wide."""
+    release = histogram([0.4, 71.0, -1.2, 0.7, 80.3, 0.1], NOISY, 150)
+    model = {"kind": "mixture", "base": {"mu0": 1.0, "lambda": 1.0, "a": 9.0, "b": 30.0}}
+    fit(SPEC | {"model": model}, release, tmp_path / "c.h5", quiet=True)
+    summary = summarize(tmp_path / "c.h5")
+    assert isinstance(summary, Summary)
+    held = [name for name, scalar in summary.parameters.items() if scalar.held_up]
+    assert held == [f"sd[{name}]" for name in NAMES]
+    (remark,) = [text for text in summary.warnings if text.startswith("The prior holds up")]
+    assert all(f"{name} (its interval begins at" in remark for name in held)
+    (doubt,) = [text for text in summary.verdict.reasons if text.startswith("The prior holds up")]
+    assert f"{held[0]} (and 1 more)" in doubt
+
+
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,16 @@ def test_starters_are_valid_commented_and_distinct(kind: str) -> None:
     RunSpec.from_yaml(text)
     assert text.startswith("# ")
     assert text.count("#") > 4
+
+
+@pytest.mark.parametrize("kind", starters())
+def test_bases_that_starters_name_are_of_their_kernel(kind: str) -> None:
+    text = starter(kind)
+    for base in re.findall(r"# base: (\{[^}]*\})", text):
+        stated = re.sub(
+            r"^( *)# concentration:", rf"\1base: {base}\n\1# concentration:", text, count=1, flags=re.M
+        )
+        assert RunSpec.from_yaml(stated) != RunSpec.from_yaml(text)
 
 
 def test_unknown_starter_lists_all() -> None:

@@ -25,6 +25,7 @@ from dpmix.summary.density import (
     posterior_density,
 )
 from dpmix.summary.fitted_columns import choose_grids
+from dpmix.summary.headline import USABLE
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.summary_of_chains import summarize_chains
 from tests.helpers.chains_files import (
@@ -282,6 +283,24 @@ def test_posterior_mean_of_a_beta_file(tmp_path):
     assert density.mean == pytest.approx(exact, rel=1e-9)
     assert np.trapezoid(density.mean, grid) == pytest.approx(1.0, abs=0.02)
     assert ((density.lower <= density.mean) & (density.mean <= density.upper)).all()
+
+
+def test_a_prior_of_beta_kernels_that_holds_the_sd_up_is_told_and_doubted(tmp_path):
+    chain = states_of_beta(150, np.random.default_rng(8))
+    narrow = dict(chain)
+    for name in ("a", "b"):  # an sd of about 0.05 on bounds 4 apart, where the prior's begins near 0.3
+        drawn = np.random.default_rng(9).gamma(5.0, 160.0, chain[name].shape)
+        narrow[name] = np.where(np.isfinite(chain[name]), drawn, np.nan)
+    narrow["weights"] = chain["weights"] / np.nansum(chain["weights"], axis=-1, keepdims=True)
+    for states, held in ((chain, False), (narrow, True)):
+        path = write_kernel(tmp_path / "c.h5", "beta", [states] * 2)
+        summary = summarize_chains(read_chains([path]), SummarySpec())
+        assert summary.parameters["sd"].held_up == held
+        assert [name for name, scalar in summary.parameters.items() if scalar.held_up] == ["sd"] * held
+        assert any(text.startswith("The prior holds up sd (") for text in summary.warnings) == held
+        doubts = [text for text in summary.verdict.reasons if text.startswith("The prior holds up sd: ")]
+        assert len(doubts) == held
+        assert not held or summary.verdict.answer != USABLE
 
 
 def test_posterior_mean_of_a_truncated_file(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
 from dpmix.summary.quantities import MOVED, Beyond, CellShares
+from dpmix.summary.remarks import floor_remarks
 
 
 def scalar(
@@ -174,3 +176,25 @@ def test_a_line_in_latent_predictors_is_not_the_tables() -> None:
     of = verdict_of({"beta[x]": scalar(rhat=1.2)}, check, found(0.99))
     assert of.answer == NOT_YET
     assert len(of.reasons) == 2
+
+
+@pytest.mark.parametrize("name", ["sd", "sd[height]", "sd[women]"])
+def test_the_prior_that_holds_an_sd_up_speaks(name: str) -> None:
+    """With all of its spread gone an interval may still end where the prior does."""
+    held = replace(scalar(0.99), held_up=True, prior=(1.5, 2.0, 3.0))
+    found = verdict_of({"mean": scalar(), name: held}, Check("x", 0.4))
+    assert found.answer == WITH_CARE
+    assert found.reasons == (
+        f"The prior holds up {name}: the records may vary less than the interval says, and quantiles lie "
+        "closer together, as they do where public bounds are wide for them; tighter bounds, a model.base of smaller "
+        "clusters or more epsilon would let the interval go lower.",
+    )
+    two = verdict_of({name: held, "sd[other]": held, "mean": scalar(0.05)}, Check("x", 0.4))
+    assert two.answer == NOT_YET and f"{name} (and 1 more)" in two.reasons[1]
+    (remark,) = floor_remarks({"mean": scalar(), name: held})
+    assert remark.text.startswith(
+        f"The prior holds up {name} (its interval begins at -1, the prior's at 1.5)"
+    )
+    assert not remark.convergence and floor_remarks({"mean": scalar()}) == []
+    many = floor_remarks({f"sd[{group}]": held for group in range(9)})[0].text
+    assert "sd[5] (its interval begins at -1, the prior's at 1.5) and 3 more: the records" in many
