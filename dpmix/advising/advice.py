@@ -6,8 +6,8 @@ Its picture is of one quantity against epsilon, a panel for each number of recor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from dpmix.store.atomic import write_bytes
 from dpmix.store.frames import Tabulated, frame_of_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dpmix.store.frames import Frame
@@ -33,9 +34,10 @@ __all__ = ["Advice", "DOUBTFUL", "Row", "draw", "judged", "needed_of", "write"]
 DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS, _KEPT = 5, 2  # of quantities, in a terminal; in a narrow one
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
-_IN_UNITS = ("mean", "median", "quantile")  # quantities that are in the unit of the column
+_ROUNDING = 1e-9  # of exponentials of logarithms
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PANELS = 4  # at most
+_LEAST_TICKS, _MOST_TICKS = 3, 8  # at the vertical axis
 _MOST_SAID = 6  # epsilons and numbers of records in a caption
 Key = tuple[float, int, str]
 
@@ -69,7 +71,8 @@ class Row:
         Whether no other mechanism of its trust model does better at this epsilon and n.
     needed : mapping, optional
         The epsilon at this n, and the n at this epsilon, that the wanted precision takes; None where it is
-        out of reach of what was looked at. Without a target there is none.
+        out of reach of what was looked at. Under "at_most" those of both that are more than it takes, the
+        least that was looked at; left out where neither is. Without a target there is none.
     """
 
     mechanism: str
@@ -81,7 +84,7 @@ class Row:
     band: float | None
     contraction: Mapping[str, float | None]
     best: bool = False
-    needed: Mapping[str, float | int | None] | None = None
+    needed: Mapping[str, Any] | None = None
 
     def expected(self, quantity: str) -> float:
         """Return the standard deviation of a quantity, or the width of the band."""
@@ -92,6 +95,12 @@ class Row:
         """The least contraction of a quantity; None where none is known."""
         known = [value for value in self.contraction.values() if value is not None]
         return min(known) if known else None
+
+    def needed_in_words(self, key: str, form: Callable[[Any], str]) -> str | None:
+        """Write what is needed of "epsilon" or "n", "<" before what more than does; None out of reach."""
+        needed = self.needed or {}
+        value = needed.get(key)
+        return None if value is None else f"{'<' * (key in needed.get('at_most', ()))}{form(value)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the row for JSON."""
@@ -124,8 +133,8 @@ class Advice(Tabulated):
     warnings : tuple of str
     quantity : str
         What `draw` shows against epsilon.
-    unit : str
-        Of the column, and so of standard deviations of its mean and quantiles; empty where none is stated.
+    units : mapping of str to str
+        Of the standard deviations of quantities, those that have one.
     left_out : str
         Which mechanisms are not compared, and how to ask for them; empty where that needs no word.
     """
@@ -135,7 +144,7 @@ class Advice(Tabulated):
     target: Mapping[str, float]
     warnings: tuple[str, ...]
     quantity: str
-    unit: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
     left_out: str = ""
 
     def __iter__(self) -> Iterator[Row]:
@@ -159,7 +168,18 @@ class Advice(Tabulated):
 
     def unit_of(self, quantity: str) -> str:
         """Return the unit of a quantity's standard deviation; empty for none, and where it is not stated."""
-        return self.unit if quantity.partition("[")[0] in _IN_UNITS else ""
+        return self.units.get(quantity, "")
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether it is of synthetic records, which have no posterior."""
+        return bool(self.rows) and not any(row.contraction for row in self.rows)
+
+    @property
+    def _unit(self) -> str:
+        """The unit that all standard deviations have; empty where they have none, or not the same."""
+        found = {self.unit_of(name) for row in self.rows for name in row.sd}
+        return found.pop() if len(found) == 1 else ""
 
     def with_unit(self, quantity: str, sd: float, form: str = ".4g") -> str:
         """Write a standard deviation with its unit."""
@@ -167,10 +187,8 @@ class Advice(Tabulated):
 
     def _said(self) -> list[str]:
         """Say what is expected, in which unit, and what is wanted."""
-        synthetic = bool(self.rows) and not any(row.contraction for row in self.rows)  # have no posterior
-        what = "root mean square errors" if synthetic else "posterior standard deviations"
-        unit = next((self.unit for row in self.rows for name in row.sd if self.unit_of(name)), "")
-        what += f" in {unit}" if unit else ""
+        what = "root mean square errors" if self.synthetic else "posterior standard deviations"
+        what += f" in {self._unit}" if self._unit else ""
         wanted = ", ".join(f"{name} to {self.with_unit(name, sd)}" for name, sd in self.target.items())
         head = f"Expected {what} for {self.population}; no record was read."
         return [head] + ([f"Wanted: {wanted}."] if wanted else [])
@@ -200,7 +218,7 @@ class Advice(Tabulated):
                 TableColumn(
                     name,
                     [row.expected(name) for row in self.rows],
-                    name,
+                    name if self._unit else labelled(name, self.unit_of(name)),
                     ".3g",
                     spare=name not in kept,
                     note=_BAND if name == BAND else "",
@@ -209,9 +227,9 @@ class Advice(Tabulated):
             ),
         ]
         if any(row.needed is not None for row in self.rows):
-            for key, label, form in (("n", "needs n", _two_digits), ("epsilon", "or epsilon", ".3g")):
-                values = [None if row.needed is None else row.needed[key] for row in self.rows]
-                columns.append(TableColumn(f"needed_{key}", values, label, form))
+            for key, label, form in (("n", "needs n", _two_digits), ("epsilon", "or epsilon", _three_digits)):
+                values = [row.needed_in_words(key, form) for row in self.rows]
+                columns.append(TableColumn(f"needed_{key}", values, label, str))
         least = [row.least for row in self.rows]
         low = [value is not None and value < DOUBTFUL for value in least]
         columns += [
@@ -250,7 +268,9 @@ class Advice(Tabulated):
             "Nothing is released, so that nothing is spent.",
             (section,),
             (*self.warnings, *_weak(self.rows)),
-            calm="Every row is told by its release rather than by the prior.",
+            calm="Errors are those of sampling, noise and smoothing together."
+            if self.synthetic
+            else "Every row is told by its release rather than by the prior.",
         )
 
 
@@ -268,6 +288,11 @@ def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:
     found += [name for name in every if name not in target]
     found = [name for name in every if name in found[:_MOST_COLUMNS]]
     return found + ([BAND] if rows and rows[0].band is not None else [])
+
+
+def _three_digits(epsilon: float) -> str:
+    """Return an epsilon with three digits."""
+    return f"{epsilon:.3g}"
 
 
 def _two_digits(n: int) -> str:
@@ -310,31 +335,37 @@ def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
     if not target:
         return list(rows)
 
-    def of(row: Row) -> dict[str, float | int | None]:
+    def of(row: Row) -> dict[str, Any]:
         own = [other for other in rows if other.mechanism == row.mechanism]
         at_n = sorted((o for o in own if o.n == row.n), key=lambda o: o.epsilon)
         at_epsilon = sorted((o for o in own if o.epsilon == row.epsilon), key=lambda o: o.n)
-        epsilons = [
+        epsilon, epsilon_at_most = max(
             _reached([o.epsilon for o in at_n], [o.expected(name) for o in at_n], wanted, _FARTHEST)
             for name, wanted in target.items()
-        ]
-        records = [
+        )
+        n, n_at_most = max(
             _reached([o.n for o in at_epsilon], [o.expected(name) for o in at_epsilon], wanted, _FARTHEST_N)
             for name, wanted in target.items()
-        ]
-        enough = max(records)
-        return {
-            "epsilon": max(epsilons) if math.isfinite(max(epsilons)) else None,
-            "n": math.ceil(enough) if math.isfinite(enough) else None,
+        )
+        found: dict[str, Any] = {
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "n": max(1, math.ceil(n * (1.0 - _ROUNDING))) if math.isfinite(n) else None,
         }
+        at_most = [
+            name for name, is_most in (("epsilon", epsilon_at_most), ("n", n_at_most and n > 1.0)) if is_most
+        ]
+        return found | ({"at_most": at_most} if at_most else {})
 
     return [replace(row, needed=of(row)) for row in rows]
 
 
-def _reached(places: Sequence[float], values: Sequence[float], wanted: float, farthest: float) -> float:
+def _reached(
+    places: Sequence[float], values: Sequence[float], wanted: float, farthest: float
+) -> tuple[float, bool]:
     """Return where values, falling with their places, come down to what is wanted; infinite where nowhere.
 
-    Farther than by the factor `farthest` from the places nothing is said: infinite above, the end below.
+    Farther than by the factor `farthest` from the places nothing is said: infinite above; below the end, and
+    True, for less may do.
     """
     x, y = np.log(np.asarray(places, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
     y, goal = np.minimum.accumulate(y), math.log(wanted)
@@ -346,13 +377,14 @@ def _reached(places: Sequence[float], values: Sequence[float], wanted: float, fa
         slope = float((y[-1] - y[-2]) / (x[-1] - x[-2]))
     if goal > y[0]:
         found = x[0] + (goal - y[0]) / min(slope, -0.05)
-        return float(math.exp(max(found, x[0] - math.log(farthest))))
+        end = x[0] - math.log(farthest)
+        return (places[0] / farthest, True) if found < end else (float(math.exp(found)), False)
     if goal < y[-1]:
         if slope > -0.05:
-            return math.inf
+            return math.inf, False
         found = x[-1] + (goal - y[-1]) / slope
-        return math.inf if found > x[-1] + math.log(farthest) else float(math.exp(found))
-    return float(math.exp(np.interp(-goal, -y, x)))
+        return (math.inf if found > x[-1] + math.log(farthest) else float(math.exp(found))), False
+    return float(math.exp(np.interp(-goal, -y, x))), False
 
 
 # The picture
@@ -410,19 +442,34 @@ def draw(advice: Advice) -> Figure:
             axes.set_xticks(ticks if len(ticks) <= 6 else ticks[:: len(ticks) // 5], minor=False)
             axes.set_xticklabels([f"{tick:g}" for tick in axes.get_xticks()])
             axes.minorticks_off()
-            axes.set_ylim(0.8 * min(every), 1.25 * max(every))
+            _number(axes, 0.8 * min(every), 1.25 * max(every))
             axes.set(xlabel="epsilon", title=f"n = {n:,}")
             if axes is not panels[0]:
                 axes.tick_params(labelleft=False)
             handles = lines
-        what = (
-            "width of the bands"
-            if name == BAND
-            else labelled(f"posterior sd of {name}", advice.unit_of(name))
-        )
+        of = "rms error of" if advice.synthetic else "posterior sd of"
+        what = "width of the bands" if name == BAND else labelled(f"{of} {name}", advice.unit_of(name))
         panels[0].set_ylabel(what)
         figure.legend(handles=handles, loc="outside upper left", ncols=min(3, len(kinds)), handlelength=2.4)
     return figure
+
+
+def _number(axes: Axes, low: float, high: float) -> None:
+    """Give a logarithmic vertical axis its ends, and plain numbers within them, three or more."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    from dpmix.store.html import plain_number
+
+    axes.set_ylim(low, high)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    places: list[float] = []
+    for leading in ((1,), (1, 3), (1, 2, 5), range(1, 10), [n / 10 for n in range(10, 100)]):
+        places = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in leading]
+        places = [place for place in places if low <= place <= high]
+        if len(places) >= _LEAST_TICKS:
+            break
+    axes.yaxis.set_major_locator(FixedLocator(places[:: max(1, len(places) // _MOST_TICKS)]))
+    axes.yaxis.set_major_formatter(FuncFormatter(plain_number))
 
 
 def write(advice: Advice, path: Path, *, force: bool) -> None:
@@ -440,7 +487,8 @@ def write(advice: Advice, path: Path, *, force: bool) -> None:
         write_bytes(path, picture(figure, kind), force=force)
         return
     name = advice.quantity
-    what = "integrated width of the density's bands" if name == BAND else f"posterior sd of {name}"
+    of = "root mean square error of synthetic records in" if advice.synthetic else "posterior sd of"
+    what = "integrated width of the density's bands" if name == BAND else f"{of} {name}"
     words = f"Expected {what} against epsilon, for {advice.population}."
     page = to_page(advice.tree, {"advice": [captioned(figure, f"{words} {_finding(advice)}", words)]})
     write_bytes(path, page.encode("utf-8"), force=force)

@@ -31,6 +31,7 @@ __all__ = [
     "by_group",
     "cells_of",
     "check_kind",
+    "check_kinds",
     "check_target",
     "density_kinds",
     "epsilons_of",
@@ -68,13 +69,28 @@ def epsilons_of(given: Sequence[float] | float | None) -> list[float]:
     UsageError
         For one that is not positive, and for none.
     """
-    found = EPSILONS if given is None else [given] if isinstance(given, int | float) else given
+    found = _listed("--epsilon", given, EPSILONS)
     for value in found:
         if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
             raise UsageError(f"--epsilon: {value} must be a positive number")
     if not len(found):
         raise UsageError("--epsilon: names none; give a list such as 0.5,1,2")
     return sorted({float(value) for value in found})
+
+
+def _listed(name: str, given: Any, default: Sequence[float]) -> list[Any]:
+    """Return what a list, an array or a number alone gives, each to be checked."""
+    if given is None:
+        return list(default)
+    if isinstance(given, int | float | str | np.number):
+        given = [given]
+    try:
+        found = np.ravel(given) if isinstance(given, np.ndarray) else list(given)
+    except TypeError:
+        raise UsageError(
+            f"{name}: must be a number or a list of numbers, not {type(given).__name__}"
+        ) from None
+    return [value.item() if isinstance(value, np.number) else value for value in found]
 
 
 def records_of(given: Sequence[float] | float | None) -> list[int]:
@@ -85,7 +101,7 @@ def records_of(given: Sequence[float] | float | None) -> list[int]:
     UsageError
         For one that is not a whole number from 1 on, and for none.
     """
-    found = RECORDS if given is None else [given] if isinstance(given, int | float) else given
+    found = _listed("--n", given, RECORDS)
     for value in found:
         if not (isinstance(value, int | float) and 1 <= value <= _MOST_RECORDS and value == int(value)):
             raise UsageError(f"--n: {value} must be a whole number from 1 to {_MOST_RECORDS:,}")
@@ -114,6 +130,18 @@ def needs_of(kind: str) -> list[str]:
 def needs_in_words(kind: str) -> str:
     """Say what has to be stated of a mechanism, and where."""
     return f"{kind} needs {' and '.join(needs_of(kind))}; state them in the spec's mechanism, of that kind"
+
+
+def check_kinds(kinds: Sequence[str] | None) -> None:
+    """Check that a list of mechanisms names some.
+
+    Raises
+    ------
+    UsageError
+        Where it is empty.
+    """
+    if kinds is not None and not kinds:
+        raise UsageError("--mechanism: names none; give a list such as laplace,square_wave")
 
 
 def check_kind(kind: str, own: str | None) -> None:

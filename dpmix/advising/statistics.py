@@ -7,7 +7,9 @@ means of its priors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
     from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 
-__all__ = ["Expected", "dirichlet", "multinomial", "naive_bayes", "randomized_bayes", "regression"]
+__all__ = [
+    "Expected",
+    "Predictors",
+    "dirichlet",
+    "multinomial",
+    "naive_bayes",
+    "randomized_bayes",
+    "regression",
+]
 
 Floats = NDArray[np.float64]
 Expected = dict[str, tuple[float, float]]
@@ -31,6 +41,7 @@ Expected = dict[str, tuple[float, float]]
 _DRAWS = 40_000
 _STEP = 1e-3
 _SEED = 22
+_KNOWN = 1e-12  # relative variance of what is known
 
 
 def naive_bayes(law: NoisyCountsLaw, n: int, prior: float, names: Sequence[str]) -> Expected:
@@ -152,17 +163,54 @@ def dirichlet(law: LogMomentsLaw, n: int, shape: float, rate: float, names: Sequ
     return found
 
 
+@dataclass(frozen=True)
+class Predictors:
+    """Predictors of a regression by their prior, of variables rescaled to [-1, 1].
+
+    Parameters
+    ----------
+    mean : float64 array (p,)
+    covariance : float64 array (p, p)
+        What it is expected to be.
+    weight : float
+        The mean varies by the covariance over this; infinite where it is known.
+    freedom : float
+        Degrees of freedom of the covariance, p - 1 and more; infinite where it is known.
+    """
+
+    mean: Floats
+    covariance: Floats
+    weight: float
+    freedom: float
+
+    def of_covariance(self) -> Floats:
+        """Return the prior covariance of the lower triangle's entries, row by row.
+
+        With M the mean and m = freedom - p - 1 it is
+        (2 M_ij M_kl + m (M_ik M_jl + M_il M_jk)) / ((m + 1)(m - 2)).
+        Where there is none, up to m = 2, that of m = 4 stands for it, as wide as the default's.
+        """
+        i, j = np.tril_indices(len(self.mean))
+        if math.isinf(self.freedom):
+            return np.zeros((len(i), len(i)))
+        own, m = self.covariance, self.freedom - len(self.mean) - 1.0
+        m = m if m > 2.0 else 4.0
+        both = own[np.ix_(i, i)] * own[np.ix_(j, j)] + own[np.ix_(i, j)] * own[np.ix_(j, i)]
+        return np.asarray((2.0 * np.outer(own[i, j], own[i, j]) + m * both) / ((m + 1.0) * (m - 2.0)))
+
+
 def regression(
     law: ClampedMomentsLaw,
     n: int,
     beta: Floats,
     beta_sd: Floats,
     errors: tuple[float, float],
-    x: tuple[Floats, Floats, float],
+    x: Predictors,
     turn: Floats,
     names: Sequence[str],
     *,
-    clamped: bool,
+    clamped: bool = False,
+    truncated: bool = False,
 ) -> Expected:
     """Return those of the coefficients, in the units of the data.
 
@@ -174,17 +222,17 @@ def regression(
         Prior means and standard deviations, of variables rescaled to [-1, 1].
     errors : (float, float)
         Mean and variance of the prior of the errors' variance; 0 where it is known.
-    x : (mean (p,), covariance (p, p), lambda)
-        Of the predictors, by prior mean; lambda 0 where they are known.
+    x : Predictors
     turn : float64 array (q, q)
         From these coefficients to those of the data's units.
     names : sequence of str
         Of the coefficients.
     clamped : bool
-        Whether the line is in predictors clamped to [-1, 1].
+        Whether the line is in clamped predictors.
+    truncated : bool
+        Whether errors are truncated so that responses lie within their bounds.
     """
     p = len(beta) - 1
-    mean, covariance, weight = x
     rng = np.random.default_rng(_SEED)
     z = rng.standard_normal((_DRAWS, p + 1))
     z = (z - z.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(z.T))).T
@@ -196,15 +244,25 @@ def regression(
         matrix[rows, columns] = phi[2 * p + 2 :]
         matrix = matrix + np.tril(matrix, -1).T
         predictors = centre + z[:, :p] @ np.linalg.cholesky(matrix).T
-        within = np.clip(predictors, -1.0, 1.0)
-        y = b[0] + (within if clamped else predictors) @ b[1:] + np.sqrt(spread) * z[:, p]
-        ones = np.column_stack([np.ones(len(y)), within])
+        inside = np.clip(predictors, -1.0, 1.0)
+        line = b[0] + (inside if clamped else predictors) @ b[1:]
+        sd = np.sqrt(spread)
+        if truncated:
+            side, far = np.where(line < 0.0, -1.0, 1.0), abs(line)  # by the tail that is told exactly
+            low, high = special.ndtr((-1.0 - far) / sd), special.ndtr((1.0 - far) / sd)
+            y = side * (far + sd * special.ndtri(low + special.ndtr(side * z[:, p]) * (high - low)))
+        else:
+            y = line + sd * z[:, p]
         y = np.clip(y, -1.0, 1.0)
+        ones = np.column_stack([np.ones(len(y)), inside])
         upper = [ones[:, i] * ones[:, j] for i in range(p + 1) for j in range(i, p + 1) if j]
         return np.column_stack([ones * y[:, None], y * y, *upper])
 
-    phi = np.concatenate([beta, [errors[0]], mean, covariance[rows, columns]])
-    slopes = _slopes(entries, phi, np.where(phi == 0.0, 1.0, np.abs(phi)))
+    phi = np.concatenate([beta, [errors[0]], x.mean, x.covariance[rows, columns]])
+    unit = np.where(phi == 0.0, 1.0, np.abs(phi))
+    wide = np.sqrt(np.diag(x.covariance))
+    unit[2 * p + 2 :] = wide[rows] * wide[columns]
+    slopes = _slopes(entries, phi, unit)
     there = entries(phi)
     spread = np.cov(there.T)
     scale, groups = law.scale[-1], law.group_names
@@ -215,17 +273,13 @@ def regression(
         off = there.mean(axis=0) - np.asarray(law.centre, dtype=np.float64)
         noise += noise_variance(law.noise, law.scale[0]) * np.outer(off, off)
     told = slopes.T @ np.linalg.solve(spread / size + noise / size**2, slopes)
-    loose = np.concatenate(
-        [
-            beta_sd**2,
-            [max(errors[1], 1e-12)],
-            np.diag(covariance) / weight if weight else np.full(p, 1e-12),
-            np.full(len(rows), 1e-12)
-            if not weight
-            else np.diag(covariance)[rows] * np.diag(covariance)[columns],
-        ]
-    )
-    after = np.linalg.inv(told + np.diag(1.0 / loose))[: p + 1, : p + 1]
+    before = np.diag(_KNOWN * unit**2)
+    place = 0
+    for part in (np.diag(beta_sd**2), [[errors[1]]], x.covariance / x.weight, x.of_covariance()):
+        end = place + len(part)
+        before[place:end, place:end] += part
+        place = end
+    after = np.linalg.inv(told + np.linalg.inv(before))[: p + 1, : p + 1]
     pairs = list(zip(_sds(turn, after), _sds(turn, np.diag(beta_sd**2)), strict=True))
     found: Expected = {}
     for group in groups or ("",):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from dpmix.advising.population import (
     Population,
     by_group,
     check_kind,
+    check_kinds,
     check_target,
     density_kinds,
     epsilons_of,
@@ -42,8 +44,11 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.release.column_units import unit_of
+from dpmix.release.possible import Rule, holds
+from dpmix.results.nodes import percent
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.advise_section import BetaPopulation
 from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.model_section import MixtureSection, NormalMixture
@@ -51,6 +56,10 @@ from dpmix.store.atomic import check_output
 from dpmix.summary.fitted_columns import DEFAULT_POINTS, family_on_line
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.records import Column, Records, columns_of
+from dpmix.synthesis.urn import PitmanYorRecords
+
+if TYPE_CHECKING:
+    from dpmix.release.columns import Grid
 
 __all__ = ["EPSILONS", "RECORDS", "advise", "laws_of"]
 
@@ -159,6 +168,7 @@ def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, 
 # The verb
 
 
+_IN_UNITS = ("mean", "median", "quantile")  # what is in the unit of its column
 _MOST_ROWS = 2_000
 _MOST_RECORDS = 10**12
 _SHARE = 0.01  # of the population beyond the bounds
@@ -179,7 +189,7 @@ def advise(
 ) -> Advice:
     """Return what releases would tell of a public population, for each mechanism, epsilon and n.
 
-    No record is read: ``data.path`` is never opened, and need not exist.
+    No record is read: ``data.path`` is never opened, need not exist, and may be left out.
 
     Parameters
     ----------
@@ -213,10 +223,11 @@ def advise(
     PrivacyError
         When a mechanism that was asked for cannot give an epsilon.
     """
-    checked = load_spec(spec, overrides)
+    checked = load_spec(spec, overrides, unread=True)
     epsilons, records = epsilons_of(epsilon), records_of(n)
     target_file = checked_report(report, force)
     kinds = [mechanism] if isinstance(mechanism, str) else None if mechanism is None else list(mechanism)
+    check_kinds(kinds)
     section = checked.advise
     target = target_of(None if section is None else section.target)
     more_epsilons, more_records = _around(epsilons, records, bool(target))
@@ -226,9 +237,9 @@ def advise(
     left_out = ""
     if is_statistic(checked.mechanism):
         _own_alone(checked, kinds)
-        rows, population = advise_statistic(checked, more_epsilons, more_records)
+        rows, population = advise_statistic(checked, more_epsilons, more_records, warnings)
     elif checked.mechanism is None and checked.synthesis is not None:
-        rows, population = _advise_synthesis(checked, more_epsilons, more_records, kinds)
+        rows, population = _advise_synthesis(checked, more_epsilons, more_records, kinds, warnings)
     else:
         _check_bounded(checked)
         check_target(target, quantities_of(checked))
@@ -251,7 +262,9 @@ def advise(
     if min(records) < 100:
         warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
     quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
-    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, _unit(checked), left_out)
+    found = Advice(
+        tuple(rows), population, target, tuple(warnings), quantity, _units(checked, known), left_out
+    )
     if target_file is not None:
         from dpmix.advising.advice import write
 
@@ -289,12 +302,31 @@ def plan(
         laws_of(spec, pair, epsilons, records, kinds, [])
 
 
-def _unit(spec: RunSpec) -> str:
-    """Return the unit of one column; empty of several, and where none is stated."""
-    names = () if spec.data is None else spec.data.columns or ()
-    if spec.data is None or len(names) != 1:
+def _units(spec: RunSpec, quantities: Iterable[str]) -> dict[str, str]:
+    """Return the units of quantities, those of a column or of coefficients; without those that have none."""
+    data = spec.data
+    names = () if data is None else data.columns or ()
+    if data is None or not names:
+        return {}
+    own = {name: "days" if name in data.dates else unit_of(data.unit, name) for name in names}
+    in_units = () if is_statistic(spec.mechanism) else _IN_UNITS  # of compositions means are shares
+    found = {}
+    for quantity in quantities:
+        what, _, rest = quantity.partition("[")
+        rest = rest.removesuffix("]")
+        if what in in_units:
+            found[quantity] = own.get(rest.partition(",")[0], "") if len(names) > 1 else own[names[0]]
+        elif what == "beta":
+            response, each = own[names[-1]], own.get(rest.rpartition(",")[2], "")
+            found[quantity] = response if rest.endswith("intercept") else _slope(response, each)
+    return {quantity: unit for quantity, unit in found.items() if unit}
+
+
+def _slope(response: str, predictor: str) -> str:
+    """Return the unit of a slope; none of two of the same, which is a number, or of one that is not known."""
+    if not (response and predictor) or response == predictor:
         return ""
-    return "days" if names[0] in spec.data.dates else unit_of(spec.data.unit, names[0])
+    return f"{response} per {'day' if predictor == 'days' else predictor}"
 
 
 def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[list[float], list[int]]:
@@ -474,18 +506,21 @@ def _grid(spec: RunSpec, family: Any, pair: Pair) -> Any:
 _RUNS = 40
 _NUMBERS = 20_000_000  # that one row may draw
 _SEED = 23
+_BETA = BetaPopulation(kind="beta", a=2.0, b=5.0)  # of numbers on their bounds, where no population is stated
+_IGNORED = 0.1  # share of synthetic records that ignore the data, above which it is said
+_POINTS = 2**23  # numbers that truth is computed from
+_LEAST_POSSIBLE = 1e-3
 _QUANTILES = {"median": 0.5, "quantile[0.25]": 0.25, "quantile[0.75]": 0.75}
 
 
 def _advise_synthesis(
-    spec: RunSpec, epsilons: list[float], records: list[int], kinds: list[str] | None
+    spec: RunSpec, epsilons: list[float], records: list[int], kinds: list[str] | None, warnings: list[str]
 ) -> tuple[list[Row], str]:
     """Return rows of the spec's own synthesis, and the population in words.
 
     What stands for a posterior's standard deviation is the root mean square error of a quantity among the
-    synthetic records about the population's, over releases of samples that are drawn from it. Numbers are
-    uniform on their bounds, or ``advise.population`` for one column, categories all as likely, and columns
-    independent.
+    synthetic records about the population's, over releases of samples that are drawn from it: that of
+    `_tried_on`.
 
     Raises
     ------
@@ -511,61 +546,160 @@ def _advise_synthesis(
     public = None if spec.advise is None else spec.advise.population
     if public is not None and (len(columns) > 1 or columns[0].bounds is None):
         raise SpecError("advise.population: is for one column of numbers; leave it out")
-    bounds = columns[0].bounds
-    population = None if public is None or bounds is None else population_of(public, bounds)
     if max(records) * len(columns) * _RUNS > _NUMBERS * _RUNS // 4:
-        most = _NUMBERS // (4 * len(columns))
-        raise UsageError(f"--n: advice about synthesis draws samples; give at most {most:,} records")
-    rows = []
+        limit = _NUMBERS // (4 * len(columns))
+        raise UsageError(f"--n: advice about synthesis draws samples; give at most {limit:,} records")
+    tried: _Tried | None = None
+    rows, shares = [], {}
     for epsilon in epsilons:
         for n in records:
             asked = section.model_copy(update={"epsilon": epsilon, "n": n})
             generator = generator_of(asked, columns, n)
-            sd = _errors(generator, columns, population, n)
+            if tried is None:
+                tried = _tried_on(
+                    columns, public, () if generator.possible is None else generator.possible.rules
+                )
+            shares[epsilon, n] = _ignored(generator, n)
             spent = generator.guarantee
+            sd = _errors(generator, tried, n)
             rows.append(Row(section.kind, spent.trust, epsilon, float(spent.delta or 0.0), n, sd, None, {}))
-    words = "columns that are independent, numbers uniform and categories as likely as each other"
-    return rows, population.name if population is not None else words
+    assert tried is not None  # no list is empty
+    (epsilon, n), most = max(shares.items(), key=lambda item: item[1])
+    if most > _IGNORED:
+        remedy = ""
+        if public is None and len(columns) == 1 and columns[0].bounds is not None:
+            remedy = "; state advise.population by what is public"
+        warnings.append(
+            f"{percent(most)} of the synthetic records at epsilon = {epsilon:g}, n = {n:,} are drawn without "
+            f"a look at the data, so that errors there are those of the population that is tried{remedy}"
+        )
+    return rows, tried.name
 
 
-def _errors(
-    generator: Any, columns: tuple[Column, ...], population: Population | None, n: int
-) -> dict[str, float]:
+def _ignored(generator: Any, n: int) -> float:
+    """Return about what share of synthetic records looks at no record; 0 where noise on counts protects."""
+    if isinstance(generator, PitmanYorRecords):
+        distinct = (
+            n if any(column.bounds is not None for column in generator.columns) else 1
+        )  # numbers, about
+        return float(
+            (generator.concentration + distinct * generator.discount) / (generator.concentration + n)
+        )
+    return generator.uniform_share or 0.0
+
+
+class _Tried(NamedTuple):
+    """The law of records that synthesis is tried on.
+
+    Parameters
+    ----------
+    name : str
+        In words.
+    columns : tuple of Column
+    laws : list
+        Of each column, from uniform numbers in [0, 1) to its values.
+    rules : tuple of Rule
+        What holds of records.
+    truth : dict
+        What is true of each quantity: a number, or the shares of categories.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    laws: list[Callable[[Floats], Floats]]
+    rules: tuple[Rule, ...]
+    truth: dict[str, Any]
+
+    def made(self, uniform: Floats) -> Floats:
+        """Return the possible ones among records made of uniform numbers (m, d)."""
+        values = np.column_stack([law(uniform[:, i]) for i, law in enumerate(self.laws)])
+        return values[holds(self.rules, values)] if self.rules else values
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw n records."""
+        found = np.empty((0, len(self.laws)))
+        while len(found) < n:
+            found = np.concatenate([found, self.made(rng.random((n, len(self.laws))))])
+        return found[:n]
+
+    def told(self, values: Floats) -> dict[str, Any]:
+        """Return what records say of each quantity."""
+        found: dict[str, Any] = {}
+        for i, column in enumerate(self.columns):
+            own = values[:, i]
+            if column.bounds is None:
+                count = len(column.categories or ())
+                of: dict[str, Any] = {"share": np.bincount(own.astype(np.int64), minlength=count) / len(own)}
+            else:
+                at = np.quantile(own, list(_QUANTILES.values()))
+                of = {"mean": own.mean(), **dict(zip(_QUANTILES, at, strict=True))}
+            found |= {
+                (name if len(self.columns) == 1 else by_group(name, column.name)): value
+                for name, value in of.items()
+            }
+        return found
+
+
+def _tried_on(columns: tuple[Column, ...], public: Any, rules: tuple[Rule, ...]) -> _Tried:
+    """Return the law of records: of a public population, or else of columns that are skewed.
+
+    Generators mix records with uniform ones, and draw uniformly within bins: a uniform population would
+    hide both. Where ranges are stated it is the law given that they hold.
+
+    Raises
+    ------
+    SpecError
+        When hardly any record is possible.
+    """
+    from scipy.stats import qmc
+
+    laws: list[Callable[[Floats], Floats]] = []
+    for column in columns:
+        if column.bounds is None:
+            weights = 1.0 / np.arange(1, len(column.categories or ()) + 1)
+            laws.append(partial(_category, np.cumsum(weights / weights.sum())))
+        else:
+            section = _BETA if public is None else public
+            laws.append(partial(_number, population_of(section, column.bounds), column.lattice))
+    numbers = [column.bounds for column in columns if column.bounds is not None]
+    words = [f"numbers Beta({_BETA.a:g}, {_BETA.b:g}) on their bounds"] * bool(numbers)
+    words += ["the k-th category 1/k times as likely as the first"] * (len(numbers) < len(columns))
+    name = f"columns that are independent, {' and '.join(words)}"
+    if len(columns) == 1:
+        section = _BETA if public is None else public
+        name = population_of(section, numbers[0]).name if numbers else f"a column, {words[0]}"
+    if rules:
+        name += ", as far as synthesis.ranges have them possible"
+    tried = _Tried(name, columns, laws, rules, {})
+    size = min(20, int(math.log2(_POINTS / len(columns))))
+    made = tried.made(qmc.Sobol(len(columns), seed=_SEED).random_base2(size))
+    if len(made) < _LEAST_POSSIBLE * 2**size:
+        raise SpecError(
+            f"synthesis.ranges: of {name.partition(', as far')[0]} less than {_LEAST_POSSIBLE:.1%} are "
+            "possible, too few to try synthesis on; give wider ranges"
+        )
+    return tried._replace(truth=tried.told(made))
+
+
+def _category(steps: Floats, uniform: Floats) -> Floats:
+    return np.minimum(np.searchsorted(steps, uniform, side="right"), len(steps) - 1).astype(np.float64)
+
+
+def _number(population: Population, lattice: Grid | None, uniform: Floats) -> Floats:
+    values = population.quantiles(uniform)
+    return values if lattice is None else lattice.nearest(values)
+
+
+def _errors(generator: Any, tried: _Tried, n: int) -> dict[str, float]:
     """Return root mean square errors by quantity."""
+    columns = tried.columns
     squares: dict[str, list[float]] = {}
-    draw = [_drawer(column, population) for column in columns]
     for run in range(max(4, min(_RUNS, _NUMBERS // (n * len(columns))))):
         rng = np.random.default_rng([_SEED, run])
-        values = np.column_stack([each(rng, n) for each in draw])
+        values = tried.draw(rng, n)
         labels = tuple(column.categories for column in columns)
-        records = Records(columns, values, labels, (0,) * len(columns), rng)
+        records = Records(columns, values, labels, (0,) * len(columns), rng=rng)
         made, _ = generator.draw(records, rng)
-        for place, column in enumerate(columns):
-            for name, error in _off(made[:, place], column, population).items():
-                named = name if len(columns) == 1 else by_group(name, column.name)
-                squares.setdefault(named, []).append(error)
+        for name, value in tried.told(made).items():
+            squares.setdefault(name, []).append(float(np.mean((value - tried.truth[name]) ** 2)))
     return {name: math.sqrt(float(np.mean(errors))) for name, errors in squares.items()}
-
-
-def _drawer(column: Column, population: Population | None) -> Callable[[np.random.Generator, int], Floats]:
-    if column.bounds is None:
-        count = len(column.categories or ())
-        return lambda rng, n: rng.integers(count, size=n).astype(np.float64)
-    low, high = column.bounds
-    if population is None:
-        return lambda rng, n: rng.uniform(low, high, n)
-    return lambda rng, n: population.quantiles(rng.random(n))
-
-
-def _off(values: Floats, column: Column, population: Population | None) -> dict[str, float]:
-    """Return squared errors of what synthetic records tell of a column."""
-    if column.bounds is None:
-        count = len(column.categories or ())
-        shares = np.bincount(values.astype(np.int64), minlength=count)[:count] / len(values)
-        return {"share": float(np.mean((shares - 1.0 / count) ** 2))}
-    low, high = column.bounds
-    levels = np.array(list(_QUANTILES.values()))
-    truth = low + levels * (high - low) if population is None else population.quantiles(levels)
-    mean = 0.5 * (low + high) if population is None else population.moments()[0]
-    found = (np.quantile(values, levels) - truth) ** 2
-    return {"mean": float((values.mean() - mean) ** 2), **dict(zip(_QUANTILES, found.tolist(), strict=True))}

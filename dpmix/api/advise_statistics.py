@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from dpmix.advising.advice import Row
 from dpmix.advising.statistics import (
     Expected,
+    Predictors,
     dirichlet,
     multinomial,
     naive_bayes,
@@ -28,18 +30,20 @@ from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.linear_regression.conjugate_draws import Units
+from dpmix.models.linear_regression.model import check_widths
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
+from dpmix.spec.describe import bounds_of_two, predictors_of_two
 from dpmix.spec.kinds import MODELS
-from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE
+from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE, niw_from_bounds
 
 if TYPE_CHECKING:
     from dpmix.spec.mechanism_section import MechanismSection
 
 __all__ = ["advise_statistic", "is_statistic"]
 
-_PREDICTORS = (0.16, 0.04)
-"""Prior sample size of the predictors' mean, and prior mean of their variances, rescaled to [-1, 1]."""
+_OF_TWO = 25.0
+"""Variance, on [-1, 1], of a latent predictor of which nearly all lies at its bounds."""
 
 
 def is_statistic(section: MechanismSection | None) -> bool:
@@ -52,7 +56,9 @@ def _models_for(section: MechanismSection) -> tuple[str, ...]:
     return tuple(model for released, model in _EXPECTED if released == section.released)
 
 
-def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -> tuple[list[Row], str]:
+def advise_statistic(
+    spec: RunSpec, epsilons: list[float], records: list[int], warnings: list[str]
+) -> tuple[list[Row], str]:
     """Return rows of the spec's own mechanism, and the reference in words.
 
     Raises
@@ -75,12 +81,12 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
             f"advise.population: is for the density of a column; advice about {section.kind} is at the prior "
             "means of the model, so leave it out"
         )
+    warnings += _of_predictors(spec, model)
     rows = []
-    named = () if spec.data is None else spec.data.columns or ()
     for epsilon in epsilons:
         for n in records:
             law, delta = _law(spec, section, epsilon, n)
-            found = _EXPECTED[section.released, model.kind](law, model, n, named)
+            found = _EXPECTED[section.released, model.kind](law, model, n, spec)
             rows.append(
                 Row(
                     section.kind,
@@ -136,15 +142,19 @@ def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tu
     return law_of(public), float(mechanism.guarantee.delta or 0.0)
 
 
-def _of_counts(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
-    return naive_bayes(expect(law, NoisyCountsLaw), n, float(model.prior), named)
+def _named(spec: RunSpec) -> tuple[str, ...]:
+    return () if spec.data is None else spec.data.columns or ()
 
 
-def _of_answers(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+def _of_counts(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
+    return naive_bayes(expect(law, NoisyCountsLaw), n, float(model.prior), _named(spec))
+
+
+def _of_answers(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     return randomized_bayes(expect(law, RandomizedResponseLaw), n, float(model.prior))
 
 
-def _of_categories(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+def _of_categories(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     """Return what is expected of the shares of one column."""
     law = expect(law, RandomizedResponseLaw)
     if len(law.sizes) != 1:
@@ -158,21 +168,23 @@ def _of_categories(law: Law, model: Any, n: int, named: Sequence[str]) -> Expect
     return multinomial(law, n, prior)
 
 
-def _of_compositions(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+def _of_compositions(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     law = expect(law, LogMomentsLaw)
     if isinstance(model.prior, str):
         raise SpecError(
             f"model.prior: {model.prior} is made of the release, and there is none; advise with a gamma "
             "{shape, rate}"
         )
+    named = _named(spec)
     places = named if len(named) == law.components else [str(i + 1) for i in range(law.components)]
     return dirichlet(law, n, float(model.prior.shape), float(model.prior.rate), [str(v) for v in places])
 
 
-def _of_regression(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+def _of_regression(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     """Return what is expected of a regression whose priors are those of the model, rescaled."""
     law = expect(law, ClampedMomentsLaw)
     units, p = Units.of(law.bounds), len(law.bounds) - 1
+    check_widths(model, p)
     beta, sd = (
         np.broadcast_to(np.asarray(value, dtype=np.float64), (p + 1,))
         for value in (model.prior_mean, model.prior_sd)
@@ -186,20 +198,72 @@ def _of_regression(law: Law, model: Any, n: int, named: Sequence[str]) -> Expect
         errors = (mean, mean**2 * (3.0 * (a - 1.0) / (a - 2.0) - 1.0) if a > 2.0 else 3.0 * mean**2)
     if model.sigma2 is not None:
         errors = (float(model.sigma2) / square, 0.0)
-    weight, variance = _PREDICTORS
-    centre = np.zeros(p) if model.x_mean is None else units.rescaled(np.array([model.x_mean]))[0]
-    spread = np.eye(p) * variance if model.x_cov is None else np.array(model.x_cov) / units.covariance()
-    if model.x_mean is not None and model.x_cov is not None:
-        weight = 0.0
     origin = units.coefficients(np.zeros((1, p + 1)))[0]
     turn = units.coefficients(np.eye(p + 1)).T - origin[:, None]
     own = [str(name) for name in law.columns]
     places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
-    x, clamped = (centre, spread, weight), model.predictors == "clamped"
-    return regression(law, n, beta, sd, errors, x, turn, ["intercept", *places], clamped=clamped)
+    return regression(
+        law,
+        n,
+        beta,
+        sd,
+        errors,
+        _predictors(model, units, bounds_of_two(spec)),
+        turn,
+        ["intercept", *places],
+        clamped=model.predictors == "clamped",
+        truncated=model.response == "truncated",
+    )
 
 
-_EXPECTED: Mapping[tuple[str, str], Callable[[Law, Any, int, Sequence[str]], Expected]] = {
+def _predictors(model: Any, units: Units, two: Container[int]) -> Predictors:
+    """Return predictors at the means of their priors, rescaled; those of `two` values at their bounds.
+
+    These are of a line in clamped predictors whose covariance nobody states, half of the records at each.
+    """
+    prior, p = model.x_prior, len(units.half) - 1
+    default = niw_from_bounds([(-1.0, 1.0)] * p)
+    freedom = default.nu if prior.nu is None else float(prior.nu)
+    known = model.x_mean if model.x_mean is not None else prior.mu0
+    mean = np.array(default.mu0) if known is None else units.rescaled(np.array(known))
+    weight = math.inf if model.x_mean is not None else float(prior.lambda_)
+    if model.x_cov is not None:
+        return Predictors(mean, np.array(model.x_cov) / units.covariance(), weight, math.inf)
+    psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
+    spare = freedom - p - 1.0
+    covariance = psi / (spare if spare > 0.0 else freedom)  # the harmonic mean where there is no other
+    if prior.Psi is None and model.predictors == "clamped":
+        own = np.sqrt([_OF_TWO / covariance[i, i] if i in two else 1.0 for i in range(p)])
+        covariance = covariance * np.outer(own, own)
+    return Predictors(mean, covariance, weight, freedom)
+
+
+def _of_predictors(spec: RunSpec, model: Any) -> list[str]:
+    """Say what a regression's predictors are taken to be where nobody states how they vary."""
+    assert spec.mechanism is not None  # the caller looked
+    if model.kind != "linear_regression":
+        return []
+    found = [text.removeprefix("note: ") for text in predictors_of_two(spec)]
+    if model.x_cov is not None or model.x_prior.Psi is not None:
+        return found
+    pairs = getattr(spec.mechanism, "bounds", None) or spec.mechanism.domain or ()
+    units, two, named = Units.of(pairs), bounds_of_two(spec), _named(spec)
+    found_of = _predictors(model, units, two).covariance * units.covariance()
+    names = named if len(named) == len(pairs) else [f"predictor {i + 1}" for i in range(len(pairs))]
+    taken = [
+        f"{name} to be {pairs[i][0]:g} or {pairs[i][1]:g}, half of the records each"
+        if i in two and model.predictors == "clamped"
+        else f"{name} to have a standard deviation of {found_of[i, i] ** 0.5:.3g}"
+        for i, name in enumerate(names[:-1])
+    ]
+    return [
+        *found,
+        f"model.x_prior.Psi: left out, so that advice takes {', '.join(taken)}; slopes are told the better "
+        "the more a predictor varies: state Psi, or model.x_cov, by what is public of it",
+    ]
+
+
+_EXPECTED: Mapping[tuple[str, str], Callable[[Law, Any, int, RunSpec], Expected]] = {
     ("noisy_counts", "naive_bayes"): _of_counts,
     ("clamped_moments", "linear_regression"): _of_regression,
     ("log_moments", "dirichlet"): _of_compositions,

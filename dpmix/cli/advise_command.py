@@ -69,10 +69,8 @@ def advise(
     """Both: say before any data are read how precise releases will be, and which mechanism to take."""
     epsilons, sizes = _numbers("--epsilon", epsilon), _numbers("--n", n)
     kinds = None if mechanism is None else [name.strip() for name in mechanism.split(",") if name.strip()]
-    if kinds is not None and not kinds:
-        raise UsageError("--mechanism: names none; give a list such as laplace,square_wave")
     check_files([spec], [path for path in (report,) if path is not None], force)
-    checked = checked_spec(spec, set_)
+    checked = checked_spec(spec, set_, unread=True)
     _check(checked, epsilons, sizes, kinds)
     from dpmix.api import advise as api
 
@@ -103,6 +101,7 @@ def _check(
     """Refuse what makes no sense before the heavy imports."""
     from dpmix.advising.population import (
         check_kind,
+        check_kinds,
         check_target,
         epsilons_of,
         quantities_of,
@@ -112,6 +111,7 @@ def _check(
 
     epsilons_of(epsilons)
     records_of(sizes)
+    check_kinds(kinds)
     model, mechanism = spec.model, spec.mechanism
     dense = mechanism is None or mechanism.released in ("records", "histogram")
     if dense and spec.synthesis is None and (model is None or model.kind == "mixture"):

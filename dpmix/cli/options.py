@@ -86,12 +86,20 @@ def output_option(what: str) -> Any:
 
 
 def checked_spec(
-    path: Path, overrides: Sequence[str] | None, ledger: Path | None = None, dataset: str | None = None
+    path: Path,
+    overrides: Sequence[str] | None,
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    *,
+    unread: bool = False,
 ) -> Any:
-    """Return the spec of a file with its overrides, and with ledger and data set that options name."""
+    """Return the spec of a file with its overrides, and with ledger and data set that options name.
+
+    Where no data will be read (`unread`), ``data.path`` may be missing.
+    """
     from dpmix.spec.load import load_spec, naming_ledger
 
-    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger, dataset)))
+    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger, dataset)), unread=unread)
 
 
 def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:

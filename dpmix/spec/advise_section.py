@@ -75,12 +75,12 @@ class AdviseSpec(Section):
 
     population: Population | None = Field(
         None,
-        description="Distribution of a record that nothing confidential went into; the model's prior "
-        "predictive within the public bounds where left out.",
+        description="Distribution of a record that nothing confidential went into; where left out the "
+        "model's prior predictive within the public bounds, of synthesis a skewed one.",
     )
     target: dict[Text, Positive] | None = Field(
         None,
-        description="Wanted posterior standard deviations by quantity, such as {median: 500}, in the units "
-        "of the data.",
+        description="Wanted posterior standard deviations, or errors of synthetic records, by quantity, such "
+        "as {median: 500}, in the units of the data.",
         min_length=1,
     )

@@ -445,9 +445,10 @@ class DataSpec(ColumnsSection):
                 raise refusal("seed", "is for data.simulate only; no seed is accepted for a real release")
             if self.n is not None:
                 raise refusal("n", "is for data.simulate only; the number of records is that of the file")
-            if self.path is None and self._held is None:
+            unnamed_file = self.path is None and self._held is None
+            if unnamed_file and not (info.context or {}).get("unread"):
                 raise refusal("path", "missing; name the file of the data, or simulate them")
-            for part in self.source.parts:
+            for part in () if unnamed_file else self.source.parts:
                 unnamed = not part.named if isinstance(part, InMemory) else part.name.lower().endswith(".npy")
                 if self.columns is None and not unnamed:
                     name = "-" if is_stream(self.path) else part.name

@@ -104,7 +104,8 @@ def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{counted(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
-    place = ", ".join(map(str, data.source.parts))
+    nowhere = data.path is None and data.held is None  # of what is not read
+    place = "a file that is not named" if nowhere else ", ".join(map(str, data.source.parts))
     by = "" if data.group is None else f" by {data.group}"
     part = "" if data.part is None else f", a public part of {data.part.of}"
     return f"{', '.join(data.columns or ('all columns',))}{by} of {place}{part}"
@@ -121,33 +122,44 @@ def permitted(spec: RunSpec) -> list[str]:
 
 
 def predictors_of_two(spec: RunSpec) -> list[str]:
-    """Return what is to be said of a regression's predictors whose public bounds may be all their values.
-
-    These are two whole numbers, one apart, of a column that has no digits after the decimal point for all
-    that is stated; nothing is known of others.
-    """
-    mechanism, model, data = spec.mechanism, spec.model, spec.data
-    if mechanism is None or mechanism.released != "clamped_moments":
-        return []
+    """Return what is to be said of a regression's predictors whose public bounds may be all their values."""
+    model = spec.model
     if model is not None and (
         model.kind != "linear_regression" or getattr(model, "predictors", "") == "clamped"
     ):
         return []
-    bounds = getattr(mechanism, "bounds", None) or mechanism.domain or ()
-    columns = () if data is None else data.columns or ()
+    data = spec.data
     types = {} if data is None else data.types or {}
-    names = columns if len(columns) == len(bounds) else [f"predictor {i + 1}" for i in range(len(bounds))]
     found = []
-    for name, (low, high) in list(zip(names, bounds, strict=True))[:-1]:
-        kind = types.get(name)
-        if isinstance(low, Day) or isinstance(kind, DigitsType) or low % 1.0 or high - low != 1.0:
-            continue
-        where = f"{'as' if kind else 'where'} its values are {low:g} and {high:g} alone"
+    for name, low, high in bounds_of_two(spec).values():
+        where = f"{'as' if types.get(name) else 'where'} its values are {low:g} and {high:g} alone"
         found.append(
             f"note: {name} has bounds [{low:g}, {high:g}]: {where}, slopes and predictions of a regression "
             f"on it are not of these values; {PREDICTORS_CURE}"
         )
     return found
+
+
+def bounds_of_two(spec: RunSpec) -> dict[int, tuple[str, float, float]]:
+    """Return name and bounds of clamped moments' predictors, by number, where these may be all their values.
+
+    These are two whole numbers, one apart, of a column that has no digits after the decimal point for all
+    that is stated; nothing is known of others.
+    """
+    mechanism, data = spec.mechanism, spec.data
+    if mechanism is None or mechanism.released != "clamped_moments":
+        return {}
+    bounds = getattr(mechanism, "bounds", None) or mechanism.domain or ()
+    columns = () if data is None else data.columns or ()
+    types = {} if data is None else data.types or {}
+    names = columns if len(columns) == len(bounds) else [f"predictor {i + 1}" for i in range(len(bounds))]
+    return {
+        number: (name, low, high)
+        for number, (name, (low, high)) in enumerate(list(zip(names, bounds, strict=True))[:-1])
+        if not (isinstance(low, Day) or isinstance(types.get(name), DigitsType))
+        and low % 1.0 == 0.0
+        and high - low == 1.0
+    }
 
 
 def _privacy(privacy: PrivacySpec) -> str:

@@ -22,6 +22,8 @@ def load_spec(
     source: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
     overrides: Sequence[str] = (),
     data: Any = None,
+    *,
+    unread: bool = False,
 ) -> RunSpec:
     """Read, override and check a spec.
 
@@ -35,6 +37,8 @@ def load_spec(
     data : object, optional
         A table that Python holds, in the place of ``data.path`` and what is said of its text: a DataFrame, a
         table of Arrow, a mapping of columns, or an array.
+    unread : bool
+        Whether no data will be read, so that ``data.path`` may be missing.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def load_spec(
         )
     if data is not None:
         contents = _without_file(contents)
-    return check_spec(contents, folder, held)
+    return check_spec(contents, folder, held, unread=unread)
 
 
 def _without_file(contents: Any) -> Any:

@@ -286,10 +286,10 @@ def of_analyst(contents: Mapping[str, Any]) -> dict[str, Any]:
     return {section: contents[section] for section in ("data", *OF_ANALYST) if section in contents}
 
 
-def check_spec(contents: Any, folder: Path, held: InMemory | None = None) -> RunSpec:
+def check_spec(contents: Any, folder: Path, held: InMemory | None = None, *, unread: bool = False) -> RunSpec:
     """Check the contents of a spec, whose relative paths count from ``folder``.
 
-    A table that is `held` stands in the place of ``data.path``.
+    A table that is `held` stands in the place of ``data.path``, which may be missing where data are `unread`.
 
     Raises
     ------
@@ -307,6 +307,7 @@ def check_spec(contents: Any, folder: Path, held: InMemory | None = None) -> Run
     if "base" in contents:
         raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
     try:
-        return RunSpec.model_validate(contents, context={"folder": folder.absolute(), "held": held})
+        context = {"folder": folder.absolute(), "held": held, "unread": unread}
+        return RunSpec.model_validate(contents, context=context)
     except ValidationError as error:
         raise spec_error(error, contents) from None

@@ -131,6 +131,7 @@ _BESIDE = 20.0  # points beside axes and the names at them
 _MOST_TICKS = 9
 _WRAP = 36  # letters of a line below axes of the narrow form
 _SHORTEST, _NAME = 12, 20  # letters of such a line at least, and of a name beside them at most
+_TALL = 0.85  # of the height of a panel, for the name of its axis
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
 
@@ -162,8 +163,21 @@ def fitted(figure: Figure) -> None:
             if type(axis.get_major_formatter()) is ScalarFormatter:
                 axis.set_major_formatter(_telling_apart(axis))
         _thin(figure, axes)
+        _wrap(figure, axes)
     for legend in list(figure.legends):
         _relaid(figure, legend)
+
+
+def _wrap(figure: Figure, axes: Axes) -> None:
+    """Put the name of a vertical axis on so many lines that it keeps to its own axes."""
+    spec, label = axes.get_subplotspec(), axes.yaxis.label
+    if spec is None:
+        return
+    height = _POINTS * figure.get_figheight() / spec.get_gridspec().nrows
+    letters = int(_TALL * height / (_LETTER * float(label.get_fontsize())))
+    if len(label.get_text()) > letters:
+        longest = max(map(len, label.get_text().split()))  # a little more than fits, rather than broken
+        label.set_text(fill(label.get_text(), max(letters, _SHORTEST, min(longest, int(1.2 * letters)))))
 
 
 def narrowed(figure: Figure) -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -22,7 +22,7 @@ import dpmix
 from dpmix.advising import mixtures as informed
 from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of, write
 from dpmix.advising.population import QUANTITIES, cells_of, population_of
-from dpmix.advising.statistics import multinomial
+from dpmix.advising.statistics import Predictors, multinomial
 from dpmix.api.advise import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
@@ -34,6 +34,7 @@ from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
 from dpmix.spec.fields import Positive
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.mechanism_section import MechanismSection
+from dpmix.store.html import narrowed
 from tests.helpers.specs import ROOT
 from tests.unit.cli.test_cli import outcome
 
@@ -227,6 +228,72 @@ def test_advice_about_a_line_in_clamped_predictors_is_least_squares_on_these() -
     assert_allclose(row.sd["beta[column 1]"], (25.0 / (4_000 * 25.0)) ** 0.5, rtol=0.05)
 
 
+def regressed(model: dict[str, Any], n: int = 4_000, epsilon: float = 1.0) -> Any:
+    spec = {
+        "data": {"columns": ["vote", "school", "income"], "path": "x.csv"},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [1, 7], [1, 24]], "epsilon": 1.0},
+        "model": {"kind": "linear_regression"} | model,
+    }
+    return dpmix.advise(spec, epsilon=epsilon, n=n, quiet=True)
+
+
+def test_a_regression_is_advised_by_its_own_prior_of_predictors() -> None:
+    """Psi/(nu - p - 1) is what the covariance is expected to be; many degrees of freedom tell it."""
+    stated = {"mu0": [0.5, 4.0], "lambda": 1e9, "nu": 1e9, "Psi": [[0.25e9, 1e8], [1e8, 2.5e9]]}
+    (found,) = regressed({"x_prior": stated}).rows
+    known = {"x_mean": [0.5, 4.0], "x_cov": [[0.25, 0.1], [0.1, 2.5]]}
+    (exact,) = regressed(known).rows
+    assert_allclose(list(found.sd.values()), list(exact.sd.values()), rtol=1e-3)
+    narrow = {"nu": 13.0, "Psi": [[0.025, 0.0], [0.0, 0.25]]}  # 0.01 of the variance
+    (rough,) = regressed({"x_prior": narrow}).rows
+    assert rough.sd["beta[school]"] > 5.0 * exact.sd["beta[school]"]
+    for freedom in (1.5, 3.5):  # no mean, and no variance
+        (row,) = regressed({"x_prior": {"nu": freedom, "Psi": [[0.5, 0.0], [0.0, 5.0]]}}).rows
+        assert all(map(math.isfinite, row.sd.values()))
+    (aside,) = regressed({"x_prior": {"mu0": [0.5, 6.9], "Psi": [[1.0, 0.0], [0.0, 10.0]]}}).rows
+    (middle,) = regressed({"x_prior": {"mu0": [0.5, 4.0], "Psi": [[1.0, 0.0], [0.0, 10.0]]}}).rows
+    assert aside.sd["beta[school]"] > 1.2 * middle.sd["beta[school]"]  # half of it is cut
+    with pytest.raises(SpecError, match=r"model\.x_prior\.mu0: has 1 entries"):
+        regressed({"x_prior": {"mu0": [0.5]}})
+
+
+def test_prior_covariances_are_those_of_an_inverse_wishart() -> None:
+    psi = np.array([[1.0, 0.3], [0.3, 0.5]])
+    found = Predictors(np.zeros(2), psi / 9.0, 0.16, 12.0).of_covariance()
+    draws = stats.invwishart(12, psi).rvs(400_000, random_state=3)
+    assert_allclose(found, np.cov(draws[:, [0, 1, 1], [0, 0, 1]].T), rtol=0.05)
+
+
+def test_what_nobody_states_of_predictors_is_said() -> None:
+    told = regressed({})
+    (text,) = [text for text in told.warnings if "x_prior" in text]
+    assert "vote to have a standard deviation of 0.1, school to have a standard deviation of 0.6" in text
+    assert any(text.startswith("vote has bounds [0, 1]") for text in told.warnings)
+    assert " ".join(text.split()) in " ".join(told.to_text().split())
+    known = regressed({"x_cov": [[0.25, 0.0], [0.0, 2.5]], "predictors": "clamped"})
+    assert not known.warnings
+    (text,) = regressed({"predictors": "clamped"}).warnings
+    assert "vote to be 0 or 1, half of the records each, school to have" in text
+
+
+def test_a_predictor_of_two_values_is_told_as_a_difference_of_means() -> None:
+    """A line in clamped predictors without noise: of each value half of the records."""
+    model = {"predictors": "clamped", "sigma2": 4.0, "prior_sd": 100.0}
+    (row,) = regressed(model, n=4_000, epsilon=1e6).rows
+    assert_allclose(row.sd["beta[vote]"], (4 * 4.0 / 4_000) ** 0.5, rtol=0.15)
+
+
+def test_truncated_errors_are_told_by_their_own_law() -> None:
+    """An intercept alone, to speak of, without noise: Fisher's information of a truncated normal law."""
+    sd, n = 12.0, 4_000
+    model = {"response": "truncated", "sigma2": sd**2, "x_mean": [0.5, 4.0], "x_cov": [[1e-4, 0], [0, 1e-4]],
+             "prior_sd": [100.0, 1e-6, 1e-6]}  # fmt: skip
+    (row,) = regressed(model, n=n, epsilon=1e6).rows
+    ends = 11.5 / sd
+    spread = stats.truncnorm(-ends, ends).var()
+    assert_allclose(row.sd["beta[intercept]"], sd / (n * spread) ** 0.5, rtol=0.05)
+
+
 def test_dollars_and_microns_are_told_alike() -> None:
     """The statistics' advice scales with the units, exactly."""
 
@@ -256,6 +323,113 @@ def test_synthetic_records_are_tried_on_the_population() -> None:
     (row,) = dpmix.advise(spec, epsilon=1e5, n=400).rows
     assert_allclose(row.sd["share"], (2 * 0.25 / 400) ** 0.5, rtol=0.35)
     assert row.trust == "global"
+
+
+SYNTHESIS: dict[str, Any] = {
+    "data": {"path": "x.csv", "columns": ["income", "food"], "unit": "francs",
+             "domain": {"income": [0, 5000], "food": [0, 2500]}},
+    "synthesis": {"kind": "perturbed_histogram", "bins": [20, 20], "epsilon": 1.0},
+}  # fmt: skip
+
+
+def test_ranges_hold_of_the_population_that_synthesis_is_tried_on() -> None:
+    """Of many records and fine bins hardly any error is left, as without ranges."""
+    ranges = [{"when": {"income": [0, 1000]}, "food": [0, 1000]}]
+    stated = SYNTHESIS | {"synthesis": SYNTHESIS["synthesis"] | {"ranges": ranges, "records": 50_000}}
+    found = dpmix.advise(stated, epsilon=50.0, n=50_000, quiet=True)
+    assert found.rows[0].sd["mean[income]"] < 10.0 and found.rows[0].sd["median[food]"] < 10.0
+    assert "as far as synthesis.ranges have them possible" in found.population
+    assert "errors in francs for columns" in found.to_text()
+    narrow = [{"income": [4990, 5000], "food": [0, 1]}]
+    stated = SYNTHESIS | {"synthesis": SYNTHESIS["synthesis"] | {"ranges": narrow}}
+    with pytest.raises(SpecError, match=r"synthesis\.ranges: of columns .* less than 0\.1% are possible"):
+        dpmix.advise(stated, epsilon=1.0, n=1_000, quiet=True)
+
+
+@pytest.mark.parametrize(
+    "synthesis",
+    [
+        {"kind": "dirichlet_multinomial", "bins": 8, "records": 200},
+        {"kind": "smoothed_histogram", "bins": 8, "records": 200},
+        {"kind": "pitman_yor", "concentration": 1e5, "records": 200, "delta": 0.5},
+    ],
+)
+def test_what_ignores_the_data_is_no_good_advice(synthesis: dict[str, Any], tmp_path: Path) -> None:
+    """Records drawn of the generator's own uniform law, which is not that of the population."""
+    stated = SPEC | {"synthesis": synthesis, "advise": None}
+    found = dpmix.advise(stated, epsilon=[0.001, 8.0], n=2_000, quiet=True)
+    first, last = found.rows
+    if synthesis["kind"] == "pitman_yor":  # whose records epsilon does not change
+        assert first.sd == last.sd
+        stated = stated | {"synthesis": synthesis | {"concentration": 1.0}}
+        (last,) = dpmix.advise(stated, epsilon=1.0, n=2_000, quiet=True).rows
+    assert first.sd["mean"] > 0.15 > 3.0 * last.sd["mean"]  # 1/2 - 2/7 away
+    assert found.population == "Beta(2, 5) on [0, 1]"
+    (text,) = [text for text in found.warnings if "without a look at the data" in text]
+    assert text.endswith("state advise.population by what is public")
+    write(found, tmp_path / "advice.html", force=False)
+    page = (tmp_path / "advice.html").read_text()
+    assert "root mean square error of synthetic records in median" in page and "posterior sd" not in page
+    assert draw(found).axes[0].get_ylabel() == "rms error of median"
+
+
+def test_the_page_of_synthetic_records_speaks_of_no_prior() -> None:
+    found = dpmix.advise(SYNTHESIS, epsilon=1.0, n=1_000, quiet=True)
+    assert not found.warnings
+    assert "prior" not in found._repr_html_() and "posterior" not in found._repr_html_()
+
+
+def test_coefficients_have_their_units() -> None:
+    spec = {
+        "data": {"path": "x.csv", "columns": ["when", "age", "income"],
+                 "unit": {"age": "years", "income": "dollars"},
+                 "domain": {"when": ["2020-01-01", "2024-12-31"], "age": [0, 100], "income": [0, 9]}},
+        "mechanism": {"kind": "clamped_moments", "epsilon": 1.0},
+    }  # fmt: skip
+    found = dpmix.advise(spec, epsilon=1.0, n=1_000, quiet=True)
+    units = {name: found.unit_of(name) for name in found.rows[0].sd}
+    assert units == {
+        "beta[intercept]": "dollars", "beta[when]": "dollars per day", "beta[age]": "dollars per years",
+    }  # fmt: skip
+    assert "beta[intercept] (dollars)" in found.to_text() and "deviations for a" in found.to_text()
+    label = " ".join(draw(found).axes[0].get_ylabel().split())
+    assert label == f"posterior sd of {found.quantity} ({units[found.quantity]})"
+
+
+def test_a_notebook_gives_arrays() -> None:
+    plain = dpmix.advise(COUNTS, epsilon=[1, 2], n=[100, 200], quiet=True).to_json()
+    for epsilon, n in (
+        (np.array([1, 2]), np.array([100, 200])),
+        ((1, 2), range(100, 300, 100)),
+        (np.array([1, 2], np.float32), np.array([[100.0, 200.0]])),
+    ):
+        assert dpmix.advise(COUNTS, epsilon=epsilon, n=n, quiet=True).to_json() == plain
+    for one in (np.int64(100), np.array(100), np.float32(100)):
+        (row,) = dpmix.advise(COUNTS, epsilon=np.int64(1), n=one, quiet=True).rows
+        assert row.n == 100 and row.epsilon == 1.0
+    for wrong, words in (
+        ({"epsilon": "1,2"}, "--epsilon: 1,2 must be a positive number"),
+        ({"n": object()}, "--n: must be a number or a list of numbers, not object"),
+        ({"n": np.array([])}, "--n: names none"),
+        ({"n": [1e3 + 0.5]}, "--n: 1000.5 must be a whole number"),
+        ({"mechanism": []}, "--mechanism: names none"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            dpmix.advise(COUNTS, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_file_of_the_data_need_not_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = COUNTS | {"data": {"columns": ["a", "b"], "categories": {"a": [0, 1], "b": [0, 1]}}}
+    assert dpmix.advise(spec, epsilon=1.0, n=100, quiet=True).to_json()[0]["n"] == 100
+    path = tmp_path / "spec.yaml"
+    path.write_text(json.dumps(spec))
+    assert outcome(capsys, "advise", str(path), "--n", "100", "--epsilon", "1")[0] == 0
+    assert outcome(capsys, "advise", str(path), "--set", "model.prior=2", "--n", "100")[0] == 0
+    code, out, _ = outcome(capsys, "advise", str(path), "--dry-run")
+    assert code == 0 and "of a file that is not named" in out
+    for command in (["validate", str(path)], ["privatize", str(path), "-o", str(tmp_path / "r.h5")]):
+        code, _, err = outcome(capsys, *command)
+        assert code == 2 and "data.path: missing" in err
 
 
 class HalvesMechanism(MechanismSection):
@@ -331,10 +505,57 @@ def test_what_is_needed_follows_the_rows() -> None:
     assert_allclose(found[0].needed["n"], 2_500, rtol=1e-3)  # type: ignore[index,arg-type]
     assert found[0].needed["epsilon"] == pytest.approx(5.0)  # type: ignore[index]
     assert found[3].needed["epsilon"] == pytest.approx(0.5)  # type: ignore[index]
+    assert all("at_most" not in row.needed for row in found)  # type: ignore[operator]
     assert needed_of(rows, {"median": 0.01})[0].needed["epsilon"] is None  # type: ignore[index]
     assert needed_of(rows, {"median": 0.11})[0].needed["n"] == pytest.approx(826_447, abs=1)  # type: ignore[index]
     assert needed_of(rows, {"median": 0.09})[0].needed["n"] is None  # type: ignore[index]
     assert needed_of(rows, {})[0].needed is None
+
+
+def test_less_than_what_was_looked_at_may_do(tmp_path: Path) -> None:
+    """The end of the search is no need: it is shown as a bound, and not rounded up."""
+    rows = rows_of(
+        *(("laplace", e, n, 1e2 / (e * n**0.5)) for e, n in product((1.0, 2.0), (10_000, 100_000)))
+    )
+    found = needed_of(rows, {"median": 50.0})
+    assert found[0].needed == {"epsilon": 0.25, "n": 100, "at_most": ["epsilon", "n"]}
+    assert found[0].to_json()["needed"]["at_most"] == ["epsilon", "n"]
+    text = Advice(tuple(found), "a beta", {"median": 50.0}, (), "median").to_text()
+    assert "<100" in text and "<0.25" in text and "110" not in text
+    write(Advice(tuple(found), "a beta", {"median": 50.0}, (), "median"), tmp_path / "a.html", force=False)
+    assert "&lt;0.25" in (tmp_path / "a.html").read_text()
+    found = needed_of(rows, {"median": 3.0})  # 0.33 at n = 10,000
+    assert found[0].needed == {"epsilon": pytest.approx(1 / 3), "n": 1112}
+    few = rows_of(("laplace", 1.0, 10, 2.0), ("laplace", 1.0, 20, 1.0))
+    assert needed_of(few, {"median": 100.0})[0].needed["n"] == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.9, 1.1), (1.2, 6.0), (0.0216, 0.0216), (3.0, 4e4), (99.0, 101.0)]
+)
+def test_an_axis_has_numbers(low: float, high: float) -> None:
+    found = Advice(tuple(rows_of(("a", 1.0, 10, low), ("a", 2.0, 10, high))), "a beta", {}, (), "median")
+    axis = draw(found).axes[0].yaxis
+    bottom, top = axis.get_view_interval()
+    numbers = [float(label.get_text().replace(",", "")) for label in axis.get_ticklabels()]
+    assert 3 <= len(numbers) <= 10
+    assert all(bottom <= number <= top for number in numbers)
+    assert not axis.get_minorticklocs().size
+
+
+def test_names_of_axes_keep_to_their_panels() -> None:
+    """Side by side, and below each other on telephones."""
+    long = "alpha[female,personal_care_and_the_like]"
+    rows = [Row("a", "local", 1.0, 0.0, n, {long: 1.0}, None, {long: 0.9}) for n in (10, 20)]
+    figure = draw(Advice(tuple(rows), "a beta", {}, (), long))
+    for change in (lambda figure: None, narrowed):
+        change(figure)
+        figure.canvas.draw()
+        boxes = [axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.get_ylabel()]
+        boxes.sort(key=lambda box: float(box.y0))
+        assert boxes[0].y0 >= 0.0 and boxes[-1].y1 <= figure.bbox.height
+        assert all(lower.y1 < upper.y0 for lower, upper in pairwise(boxes))
+    assert len(boxes) == 2
 
 
 def test_best_is_least_at_each_epsilon_and_n() -> None:
@@ -351,7 +572,7 @@ def test_best_is_told_within_each_trust_model() -> None:
     ]
     for target in ({}, {"median": 0.1}):
         assert [row.best for row in judged(rows, target)] == [False, True, True]
-    found = Advice(tuple(judged(rows, {})), "a beta", {}, (), "median", "dollars")
+    found = Advice(tuple(judged(rows, {})), "a beta", {}, (), "median", {"median": "dollars"})
     said = (
         "Best at epsilon = 1, n = 10: wavelet of local releases, median to 1 dollars; "
         "all of global releases, median to 0.01 dollars."
@@ -444,7 +665,7 @@ def wide(*, target: dict[str, float], unit: str = "dollars") -> Advice:
         Row(kind, trust, 1.0, 0.0, 10**9, sd, 0.5, {"mean": 0.9}, False, {"epsilon": 3.0, "n": 10**9})
         for kind, trust in (("square_wave", "local"), ("perturbed_histogram", "global"))
     )
-    return Advice(rows, "a beta", target, (), next(iter(target)), unit)
+    return Advice(rows, "a beta", target, (), next(iter(target)), dict.fromkeys(QUANTITIES, unit))
 
 
 def test_what_stands_below_a_table_is_of_its_columns(tmp_path: Path) -> None:
@@ -626,10 +847,10 @@ def test_one_signal_ends_it(name: str, rows_at_once: bool, tmp_path: Path) -> No
 
 def test_a_notebook_has_it_as_a_table() -> None:
     rows = (
-        Row("laplace", "local", 1.0, 0.0, 1000, {"mean": 0.5, "median": 0.25}, 0.1, {}, best=True),
+        Row("laplace", "local", 1.0, 0.0, 1000, {"mean": 0.5, "median": 0.25}, 0.1, {"mean": 0.9}, best=True),
         Row("gaussian", "local", 1.0, 1e-6, 1000, {"mean": 0.75, "median": 0.5}, 0.2, {}),
     )
-    found = Advice(rows, "<a> beta", {}, (), "median", "dollars")
+    found = Advice(rows, "<a> beta", {}, (), "median", {"median": "dollars"})
     frame = found.to_frame()
     assert list(frame.columns["sd[mean]"]) == [0.5, 0.75] and list(frame.columns["n"]) == [1000, 1000]
     shown = found._repr_html_()

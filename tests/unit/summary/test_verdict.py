@@ -186,8 +186,8 @@ def test_the_prior_that_holds_an_sd_up_speaks(name: str) -> None:
     assert found.answer == WITH_CARE
     assert found.reasons == (
         f"The prior holds up {name}: the records may vary less than the interval says, and quantiles lie "
-        "closer together, as they do where public bounds are wide for them; tighter bounds, a model.base of smaller "
-        "clusters or more epsilon would let the interval go lower.",
+        "closer together, as they do where public bounds are wide for them; tighter bounds, a model.base of "
+        "smaller clusters or more epsilon would let the interval go lower.",
     )
     two = verdict_of({name: held, "sd[other]": held, "mean": scalar(0.05)}, Check("x", 0.4))
     assert two.answer == NOT_YET and f"{name} (and 1 more)" in two.reasons[1]
