@@ -46,7 +46,6 @@ __all__ = [
     "NormalMixture",
     "PREDICTORS_CURE",
     "RECORDS_SD",
-    "RECORDS_SD_BETA",
     "SCALE_SHAPE",
     "TRUNCATED_MEANS",
     "TruncatedNIGBase",
