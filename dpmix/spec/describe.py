@@ -18,6 +18,7 @@ from dpmix.spec.model_section import (
     NIW,
     PREDICTORS_CURE,
     RECORDS_SD,
+    RECORDS_SD_BETA,
     RECORDS_SD_FIXED,
     BetaMixture,
     GammaPrior,
@@ -210,7 +211,10 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     if isinstance(model, BetaMixture):
         gammas: Any = BETA if model.base is None else model.base
         shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
-        return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
+        words = "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
+        if model.base is not None or not domain:
+            return words
+        return words + _spread(model, domain[0], RECORDS_SD_BETA, ": a priori the standard deviation")
     if not isinstance(model, NormalMixture | MultivariateNormalMixture):
         return model.base_in_words(domain)
     stated = model.base
@@ -241,7 +245,10 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     words = f"{'learned base around' if learned else 'base'} {words}: {prior_in_words(base, learned=learned)}"
-    return words + (_spread(model, (domain or ())[0], learned) if _from_bounds(stated) else "")
+    if not _from_bounds(stated):
+        return words
+    shares, of = (RECORDS_SD, "; the standard deviation") if learned else (RECORDS_SD_FIXED, ", and that")
+    return words + _spread(model, (domain or ())[0], shares, of)
 
 
 def _from_bounds(base: object) -> bool:
@@ -249,15 +256,13 @@ def _from_bounds(base: object) -> bool:
     return base is None or bool(getattr(base, "from_bounds", False))
 
 
-def _spread(model: NormalMixture, bounds: tuple[float, float], learned: bool) -> str:
+def _spread(model: MixtureSection, bounds: tuple[float, float], shares: tuple[float, float], of: str) -> str:
     """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
     if model.discount != 0 or model.concentration != GammaPrior(
         shape=CONCENTRATION[0], rate=CONCENTRATION[1]
     ):
         return ""
-    shares = RECORDS_SD if learned else RECORDS_SD_FIXED
     least, most = (share * (bounds[1] - bounds[0]) for share in shares)
-    of = "; the standard deviation" if learned else ", and that"
     return f"{of} of all records together {least:.3g} to {most:.3g} with probability 0.95"
 
 

@@ -58,6 +58,8 @@ RECORDS_SD: Final = (0.0053, 0.54)
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
 RECORDS_SD_FIXED: Final = (0.078, 0.4)
 """Likewise where the base measure stays as the bounds have it."""
+RECORDS_SD_BETA: Final = (0.095, 0.31)
+"""Likewise under the defaults of beta kernels, whose base measure is not learned."""
 SCALE_SHAPE: Final = 0.5
 """Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
 standard deviation below those that the bounds suggest is ruled out."""

@@ -28,7 +28,7 @@ from benchmarks.columns import (
 from dpmix.api.calibrate import mechanism_of
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
-from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_FIXED
+from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_BETA, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
 from dpmix.summary.fitted_columns import FittedColumn
 from dpmix.summary.prior import held_up, pull, sds_with_floor
@@ -161,6 +161,31 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
     words = "that of all records together 7.8e+04 to 4e+05 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]
     spec["model"]["concentration"] = 1.0
+    assert "of all records together" not in describe(load_spec(spec))["model"]
+
+
+def test_validate_says_how_far_records_spread_under_the_default_of_beta_kernels() -> None:
+    """P ~ DP(alpha, Gamma(2, 0.2) x Gamma(2, 0.2)), alpha ~ Gamma(2, 1), by NumPy alone."""
+    rng, draws, sticks = np.random.default_rng(1), 20_000, 100
+    shares = rng.beta(1.0, np.maximum(rng.gamma(2.0, 1.0, (draws, 1)), 1e-9), (draws, sticks))
+    shares[:, -1] = 1.0
+    weights = shares * np.cumprod(np.column_stack([np.ones(draws), 1.0 - shares[:, :-1]]), axis=1)
+    a, b = rng.gamma(2.0, 5.0, (2, draws, sticks))
+    means = a / (a + b)
+    squares = means**2 + means * (1.0 - means) / (a + b + 1.0)
+    sd = np.sqrt((weights * squares).sum(axis=1) - (weights * means).sum(axis=1) ** 2)
+    assert np.quantile(sd, [0.025, 0.975]) == pytest.approx(RECORDS_SD_BETA, rel=0.02)
+    spec: dict[str, Any] = {
+        "mechanism": {"kind": "laplace", "epsilon": 3.0, "domain": [0, 300]},
+        "model": {"kind": "mixture", "kernel": "beta"},
+    }
+    words = (
+        "Gamma(2, 0.2): a priori the standard deviation of all records together 28.5 to 93 with probability"
+    )
+    assert words in describe(load_spec(spec))["model"]
+    spec["model"]["discount"] = 0.1
+    assert "of all records together" not in describe(load_spec(spec))["model"]
+    spec["model"] |= {"discount": 0.0, "base": {"a_shape": 2, "a_rate": 0.2, "b_shape": 2, "b_rate": 0.2}}
     assert "of all records together" not in describe(load_spec(spec))["model"]
 
 
