@@ -1,6 +1,5 @@
 """The sections ``data``, the curator's confidential values, and ``release``, values sanitized elsewhere."""
 
-import math
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -29,6 +28,7 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
+    is_number,
     refusal,
     wrong,
 )
@@ -95,7 +95,7 @@ def _category(value: object) -> object:
         return value
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_number(value):
         raise wrong("must be text or a number, not {got}", value)
     return value
 
@@ -117,7 +117,9 @@ UnitName = Annotated[Text, AfterValidator(_unit)]
 
 _BY_NAME = Discriminator(lambda value: "named" if isinstance(value, Mapping) else "one")
 """Choose between what all columns share, or the one column has, and a mapping from names."""
-Domains = Annotated[Annotated[Domain, Tag("one")] | Annotated[dict[Text, Pair], Tag("named")], _BY_NAME]
+Domains = Annotated[
+    Annotated[Domain, Tag("one")] | Annotated[dict[Text, Pair], Field(min_length=1), Tag("named")], _BY_NAME
+]
 Lists = Annotated[
     Annotated[Categories, Tag("one")] | Annotated[dict[Text, Categories], Tag("named")], _BY_NAME
 ]

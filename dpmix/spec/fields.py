@@ -105,6 +105,16 @@ def wrong(message: str, value: object) -> PydanticCustomError:
     return PydanticCustomError(WORDED, "{why}", {"why": message.replace("{got}", shown(value))})
 
 
+def is_number(value: object) -> bool:
+    """Whether a value, as YAML or JSON have it, is a finite number, of a size that floats have."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise wrong("must be a number, not {got}", value)
@@ -159,7 +169,7 @@ def _domain(value: object) -> object:
     return items
 
 
-_WIDEST = 1e150
+_NARROWEST, _WIDEST = 1e-150, 1e150
 """Of bounds: default priors have the square of the width."""
 
 
@@ -171,6 +181,8 @@ def _bounds(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float]
             raise wrong("{got} must have its lower bound below its upper one", [plain(lo), plain(hi)])
         if not hi - lo < _WIDEST:
             raise wrong("{got} is too wide", [lo, hi])
+        if hi - lo < _NARROWEST:
+            raise wrong("{got} is too narrow", [lo, hi])
     return pairs
 
 

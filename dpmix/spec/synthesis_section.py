@@ -5,7 +5,6 @@ Ranges are public: what values are possible at all, or given those of other colu
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Mapping
 from datetime import date
@@ -34,6 +33,7 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
+    is_number,
     refusal,
     shown,
     wrong,
@@ -50,9 +50,9 @@ def _one(value: object) -> str | int | float:
         return value
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_number(value):
         raise wrong("must be a number, a category, or [lo, hi] or a list of categories, not {got}", value)
-    return value
+    return value  # type: ignore[return-value]  # a number, as just seen
 
 
 def _admitted(value: object) -> object:

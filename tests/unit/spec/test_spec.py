@@ -244,6 +244,17 @@ WRONG = [
     ("data.domain=[1, .inf]", "data.domain[1]: must be a finite number, not inf"),
     ("data.domain=[0, 1e160]", "data.domain: [0.0, 1e+160] is too wide"),
     ("data.domain=[-1e308, 1e308]", "data.domain: [-1e+308, 1e+308] is too wide"),
+    ("data.domain=[0, 5e-324]", "data.domain: [0.0, 5e-324] is too narrow"),
+    ("data.domain={}", "data.domain: a mapping must have at least 1 entries"),
+    (f"data.categories=[1{400 * '0'}, b]", "data.categories[0]: must be text or a number, not 1000"),
+    (
+        f"synthesis={{kind: pitman_yor, ranges: [{{x: 1{400 * '0'}}}]}}",
+        "synthesis.ranges[0].x: must be [lo, hi], a value or a list of categories, not 1000",
+    ),
+    (
+        f"synthesis={{kind: pitman_yor, ranges: [{{when: {{x: 1{400 * '0'}}}, y: 1}}]}}",
+        "synthesis.ranges[0].when.x: must be a number, a category, or [lo, hi]",
+    ),
     ("data.domain=5", "data.domain: must be a pair [lo, hi] or a list of pairs, not 5"),
     ("data.column=x", "data.column: give either column or columns, not both"),
     ("data.columns=[x, x]", "data.columns: names a column twice"),
