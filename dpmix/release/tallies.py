@@ -53,6 +53,9 @@ _NO_VALUES = np.zeros((0, 1))
 _SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns", "unit")
 _FOLLOWS = ("granularity", "scale", "sensitivity")
 """What a mechanism states that follows from the rest of it."""
+_MADE = ("stated", "column", "granularity", "sensitivity", "requested", "calibration")
+"""What only a release's own file knows of how it was made, or another file's spec states in its place."""
+_ROUNDING = 1e-9  # relative; of scales and levels by formula against those of the noise as it was drawn
 _OUTPUTS = "whose outputs are the cells"
 
 # Public cells, and counts in them
@@ -264,6 +267,8 @@ def without_tally(made: Any) -> str:
 def merged(parts: Sequence[tuple[str, Release]]) -> Release:
     """Add tallies up; the result does not depend on their order.
 
+    Where a spec states how one was released, the sum is as that spec states it.
+
     Parameters
     ----------
     parts : sequence of (name, tally)
@@ -273,6 +278,7 @@ def merged(parts: Sequence[tuple[str, Release]]) -> Release:
     DataError
         When two differ in mechanism, guarantee or grid, naming the first difference.
     """
+    parts = sorted(parts, key=lambda part: not _is_stated(part[1]))
     name, first = parts[0]
     for other_name, other in parts[1:]:
         found = difference(first, other)
@@ -293,12 +299,21 @@ def merged(parts: Sequence[tuple[str, Release]]) -> Release:
 
 
 def difference(first: Release, other: Release) -> str | None:
-    """Say in what two tallies differ that cannot be added up, with both values; None where in nothing."""
-    for key, mine, theirs in _leaves(first.mechanism.stated(), other.mechanism.stated(), "mechanism"):
+    """Say in what two tallies differ that cannot be added up, with both values; None where in nothing.
+
+    Where a spec states how one of them was released, it says nothing of what only the other's file knows, and
+    its numbers follow from formulas.
+    """
+    laws = [part.mechanism.stated() for part in (first, other)]
+    rounding = 0.0
+    if _is_stated(first) != _is_stated(other):
+        laws = [{key: value for key, value in law.items() if key not in _MADE} for law in laws]
+        rounding = _ROUNDING
+    for key, mine, theirs in _leaves(*laws, "mechanism", rounding):
         return f"{key} ({_shown(theirs)} against {_shown(mine)})"
     for key in _SHARED:
         mine, theirs = getattr(first, key), getattr(other, key)
-        if mine != theirs:
+        if not _alike(mine, theirs, rounding):
             return f"{key} ({_shown(theirs)} against {_shown(mine)})"
     own, others = _counts(first), _counts(other)
     if len(own.counts) != len(others.counts) or not np.array_equal(own.edges, others.edges):
@@ -342,6 +357,11 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
     return None
 
 
+def _is_stated(release: Release) -> bool:
+    """Whether a spec states how it was released, and no file of its own."""
+    return bool(release.mechanism.stated().get("stated"))
+
+
 def _counts(release: Release) -> Counts:
     assert release.tally is not None  # the caller has tallies
     return release.tally
@@ -351,15 +371,28 @@ def _agreed(values: Sequence[Any]) -> Any:
     return values[0] if all(value == values[0] for value in values) else None
 
 
-def _leaves(mine: Any, theirs: Any, key: str) -> list[tuple[str, Any, Any]]:
+def _alike(mine: Any, theirs: Any, rounding: float) -> bool:
+    """Whether two values are equal, their numbers up to rounding."""
+    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        return all(_alike(one, two, rounding) for one, two in zip(mine, theirs, strict=True))
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=rounding)
+    return bool(mine == theirs)
+
+
+def _leaves(mine: Any, theirs: Any, key: str, rounding: float) -> list[tuple[str, Any, Any]]:
     """Return the leaves in which two descriptions differ, what others follow from first.
 
     The order of keys does not matter.
     """
     if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
         names = sorted({*mine, *theirs}, key=lambda name: (name != "kind", name in _FOLLOWS, name))
-        return [leaf for name in names for leaf in _leaves(mine.get(name), theirs.get(name), f"{key}.{name}")]
-    return [] if mine == theirs else [(key, mine, theirs)]
+        return [
+            leaf
+            for name in names
+            for leaf in _leaves(mine.get(name), theirs.get(name), f"{key}.{name}", rounding)
+        ]
+    return [] if _alike(mine, theirs, rounding) else [(key, mine, theirs)]
 
 
 def _shown(value: Any) -> str:

@@ -318,6 +318,43 @@ def test_parts_that_differ_are_refused_by_the_difference(
     assert what in refused(tallies)
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"kind": "laplace", "epsilon": 3.0},
+        {"kind": "gaussian", "epsilon": 1.0, "delta": 1e-5},
+        {"kind": "square_wave", "epsilon": 2.0, "cells": 16},
+        {"kind": "binomial", "epsilon": 3.0, "trials": 7},
+    ],
+    ids=lambda mechanism: mechanism["kind"],
+)
+def test_tables_of_one_spec_add_to_its_release_files(tmp_path: Path, mechanism: dict[str, Any]) -> None:
+    data = {"path": "not read.csv", "column": "z", "domain": DOMAIN[0], "unit": "feet"}
+    paths, text = [tmp_path / "0.h5", tmp_path / "1.h5"], tmp_path / "1.csv"
+    for path in paths:
+        table = {"z": np.linspace(-1.0, 2.0, 40)}
+        dpmix.privatize({"data": data, "mechanism": mechanism}, path, data=table, quiet=True)
+    with h5py.File(paths[1]) as file:
+        text.write_text("z\n" + "\n".join(map(repr, file["release/values"][:, 0].tolist())) + "\n")
+    spec = {
+        "release": {"column": "z", "unit": "feet"},
+        "mechanism": mechanism | {"domain": DOMAIN[0]},
+    }
+    own = dpmix.tally(paths, quiet=True)
+    assert own.tally is not None
+    for number, parts in enumerate([[paths[0], text], [text, paths[0]]]):
+        output = tmp_path / f"t{number}.h5"
+        both = dpmix.tally(parts, spec, output=output, quiet=True)
+        assert counts_of(output) == own.tally.counts.tolist()
+        assert both.mechanism.stated()["stated"] is True  # of one part no file says how it was made
+        assert both.epsilon == pytest.approx(own.epsilon, rel=1e-9) and both.epsilon >= own.epsilon
+        assert dpmix.tally([output, paths[1]], spec, quiet=True).n == 120
+    assert read_release(tmp_path / "t0.h5", tallies=True).mechanism == both.mechanism
+    other = spec | {"release": {"column": "z", "unit": "miles"}}
+    dpmix.tally([text], other, output=tmp_path / "other.h5", quiet=True)
+    assert refused([paths[0], tmp_path / "other.h5"]).endswith("in unit (feet against miles)")
+
+
 def test_another_grid_is_refused(tmp_path: Path) -> None:
     numbers = np.linspace(-1.0, 1.0, 5)
     path = written(tmp_path / "a.h5", numbers)
