@@ -340,12 +340,10 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
             names = [node.module]
         else:
             continue
-        for name in (name.partition(".")[0] for name in names):
-            source = getattr(sys.modules.get(name), "__file__", None)
-            if source is None or name == "dpmix":
-                continue
-            found = Path(source).resolve()
-            if (found.parents[1] if found.stem == "__init__" else found.parent) in places:
+        for name in (name.partition(".")[0] for name in names if name.partition(".")[0] != "dpmix"):
+            found = sys.modules.get(name)
+            own = getattr(found, "__path__", None) or [getattr(found, "__file__", None)]
+            if any(Path(each).resolve().parent in places for each in own if each is not None):
                 raise SpecError(
                     f"{path.name}, line {node.lineno}: imports {name}, a file of its own, whose changes a "
                     f"resumed run would not see; put what it needs of it into {path.name}"
@@ -354,31 +352,48 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
 
 def _check_randomness(path: Path, module: ModuleType, tree: ast.Module) -> None:
     """Refuse random numbers that are not the chain's, in the functions and in those of the file they call."""
-    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    names, seen = list(FUNCTIONS), set(FUNCTIONS)
-    for name in names:  # which grows
-        for node in ast.walk(defined[name]) if name in defined else ():
-            if isinstance(node, ast.Name) and node.id in defined and node.id not in seen:
-                seen.add(node.id)
-                names.append(node.id)
-            if isinstance(node, ast.Name | ast.Attribute) and _is_unseeded(_named(module, node)):
+    waiting = [(name, inspect.unwrap(getattr(module, name))) for name in FUNCTIONS]
+    seen = {function.__code__ for _, function in waiting}
+    for name, function in waiting:  # which grows
+        known = {**vars(module), **inspect.getclosurevars(function).nonlocals}
+        for node in _nodes_of(function, module, tree):
+            if not isinstance(node, ast.Name | ast.Attribute):
+                continue
+            found = _named(known, node)
+            if _is_unseeded(found):
                 raise SpecError(
                     f"{path.name}, line {node.lineno}: {name} draws from {ast.unparse(node)}, which no seed "
                     "of the spec reaches; draw from rng"
                 )
+            called = getattr(found, "py_func", found)  # of what numba compiles
+            if inspect.isfunction(called) and called.__code__ not in seen:
+                seen.add(called.__code__)
+                waiting.append((ast.unparse(node), called))
 
 
-def _named(module: ModuleType, node: ast.expr) -> Any:
+def _nodes_of(function: Callable[..., Any], module: ModuleType, tree: ast.Module) -> Iterator[ast.AST]:
+    """Return what stands in a function or lambda of the file; nothing of one from elsewhere."""
+    code = function.__code__
+    if code.co_filename != module.__file__:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+            if first == code.co_firstlineno:
+                yield from ast.walk(node)
+
+
+def _named(known: Mapping[str, Any], node: ast.expr) -> Any:
     """Return what a name of the file stands for, or None."""
     if isinstance(node, ast.Name):
-        return vars(module).get(node.id)
-    return getattr(_named(module, node.value), node.attr, None) if isinstance(node, ast.Attribute) else None
+        return known.get(node.id)
+    return getattr(_named(known, node.value), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def _is_unseeded(found: Any) -> bool:
     """Whether it is a generator that the process shares, its module, or a function of it."""
     owner = getattr(found, "__self__", found)
-    return owner in (np.random, random) or isinstance(owner, np.random.RandomState | random.Random)
+    return owner is np.random or owner is random or isinstance(owner, np.random.RandomState | random.Random)
 
 
 @dataclass(frozen=True, eq=False)

@@ -228,6 +228,10 @@ def test_what_else_is_missing_is_named(spec: dict[str, Any]) -> None:
         ("from numpy.random import beta\n", "beta"),
         ("import random\n", "random.betavariate"),
         ("def of(a, b):\n    return np.random.beta(a, b)\n", "of"),
+        ("import numba\nof = numba.njit(lambda a, b: np.random.beta(a, b))\n", "of"),
+        ("import numba\n@numba.njit\ndef of(a, b):\n    return np.random.beta(a, b)\n", "of"),
+        ("def _of():\n    return lambda a, b: np.random.beta(a, b)\n\nof = _of()\n", "of"),
+        ("if True:\n    def of(a, b): return np.random.beta(a, b)\n", "of"),
     ],
 )
 def test_randomness_that_no_seed_reaches_is_refused(spec: dict[str, Any], start: str, draw: str) -> None:
@@ -246,6 +250,10 @@ def test_a_module_beside_the_file_is_refused(
     (tmp_path / "helper_of_a_model.py").write_text("CAP = 3\n")
     monkeypatch.syspath_prepend(tmp_path)
     said = refused(spec, BERNOULLI + "from helper_of_a_model import CAP\n")
+    (tmp_path / "folder_of_a_model").mkdir()  # of which Python makes a package that is no file
+    (tmp_path / "folder_of_a_model" / "helper.py").write_text("CAP = 3\n")
+    within = refused(spec, BERNOULLI + "from folder_of_a_model.helper import CAP\n")
+    assert "imports folder_of_a_model, a file of its own" in within
     assert "imports helper_of_a_model" in said and "put what it needs of it into my_model.py" in said
 
 
