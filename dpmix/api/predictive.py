@@ -16,6 +16,7 @@ from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
+from dpmix.release.column_units import taken
 from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
 from dpmix.release.possible import Rule, holds, rules_of
 from dpmix.release.release_file import check_synthetic_output, write_synthetic
@@ -355,9 +356,10 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         "source": {k: v for k, v in source.stated().items() if k != "granularity"} | {"trust": trust},
         "post_processing": _in_words(source),
     } | shape.described()
+    named = tuple(str(part["name"]) for part in described)
     return Release(
         values=values,
-        columns=tuple(str(part["name"]) for part in described),
+        columns=named,
         mechanism=law_of(mechanism),
         epsilon=epsilon,
         delta=delta,
@@ -369,6 +371,7 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         simulated=is_simulated(chains.attrs),
         proved=None if source.unproved is None else False,
         labels=labels if any(names is not None for names in labels) else (),
+        unit=taken(chains.unit, named),
     )
 
 

@@ -196,6 +196,20 @@ def test_records_say_that_they_cost_nothing_beyond_the_release(tmp_path, capsys)
     assert np.abs(found.values).max() > 10.0 and found.columns == ("x1",)
 
 
+@pytest.mark.parametrize("unit", ["minutes", {"x1": "minutes"}], ids=["one", "named"])
+def test_records_keep_the_unit_of_the_release(tmp_path, unit):
+    text = unit if isinstance(unit, str) else json.dumps(unit | {"another": "dollars"})
+    parts = [files.states_of_mixture(20, _rng(0))]
+    path = files.write_chains(tmp_path / "c.h5", parts, attrs={"unit": text}, columns=("x1",))
+    release = predictive_records(path, tmp_path / "r.csv", records=5, quiet=True)
+    assert release.unit == unit
+    assert json.loads((tmp_path / "r.csv.json").read_text())["unit"] == unit
+    predictive_records(path, tmp_path / "r.h5", records=5, quiet=True)
+    assert read_release(tmp_path / "r.h5").unit == unit
+    assert "minutes" in dpmix.show(tmp_path / "r.h5").to_text()
+    assert "minutes" in json.dumps(dpmix.card(tmp_path / "r.h5"))
+
+
 @pytest.mark.parametrize(("trust", "model"), [("local", "Local"), ("global", "Central")])
 def test_the_guarantee_of_records_is_that_of_the_release(tmp_path, capsys, trust, model):
     """Trust and neighbours too, in every file, and in what is read back from it."""
