@@ -47,7 +47,7 @@ from dpmix.cli.options import (
 from dpmix.cli.sweep_command import sweep
 from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
-from dpmix.run.exit_codes import heed_signals, messages, run
+from dpmix.run.exit_codes import end, heed_signals, messages, run
 
 app = typer.Typer(
     name="dpmix",
@@ -585,4 +585,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(app, sys.argv[1:]))
+    end(run(app, sys.argv[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -9,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from dpmix.errors import DpmixError, Interrupted
 from dpmix.numerics.in_words import printable
@@ -79,6 +80,24 @@ def heed_signals() -> None:
     signal.signal(signal.SIGTERM, interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started us holds it off
         signal.signal(signal.SIGINT, interrupt)
+
+
+def end(code: int) -> NoReturn:
+    """End this process with an exit code, whatever signal comes now that nothing is left to interrupt.
+
+    Python dies by SIGINT, whatever the code, where that had interrupted text that was executed; other text
+    that is executed makes it forget. Work that was broken off may still hold threads, and is still ended by
+    a signal.
+    """
+    exec("")
+    if code == 0:
+        atexit.register(_deafen)
+    sys.exit(code)
+
+
+def _deafen() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:
