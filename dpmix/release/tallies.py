@@ -309,7 +309,7 @@ def difference(first: Release, other: Release) -> str | None:
     if _is_stated(first) != _is_stated(other):
         laws = [{key: value for key, value in law.items() if key not in _MADE} for law in laws]
         rounding = _ROUNDING
-    for key, mine, theirs in _leaves(*laws, "mechanism", rounding):
+    for key, mine, theirs in _leaves(laws[0], laws[1], "mechanism", rounding):
         return f"{key} ({_shown(theirs)} against {_shown(mine)})"
     for key in _SHARED:
         mine, theirs = getattr(first, key), getattr(other, key)
