@@ -37,7 +37,7 @@ from dpmix.summary.chains_account import provenance_of
 from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.headline import amount
-from dpmix.summary.row_labels import shown_name
+from dpmix.summary.row_labels import row_labels, shown_name
 from dpmix.summary.subject import Subject, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:
@@ -304,6 +304,9 @@ class Contrast(Result):
             [
                 TableColumn.of_words(self._written(first.mean), f"{self.title} in {first.label}"),
                 TableColumn.of_words(self._written(second.mean), f"in {second.label}"),
+                TableColumn(
+                    "label", [_inner(part) for part in found], form=str, where="json hdf5", optional=True
+                ),
                 TableColumn("unit", [part.unit or None for part in found], optional=True, where="json"),
                 TableColumn("mean", held["mean"], where="json hdf5"),
                 TableColumn.of_words(
@@ -334,6 +337,11 @@ class Contrast(Result):
         if part.probability is None:
             return "yes" if part.excludes_margin else "no"
         return figure(part.above if self.by_sign else part.probability, ".3f")
+
+
+def _inner(part: Difference) -> str | None:
+    """Return what a row's name has between its brackets where people read it, None where that is no other."""
+    return None if part.label in ("", part.name) else part.label.partition("[")[2].removesuffix("]")
 
 
 # Two groups of one release
@@ -396,14 +404,21 @@ def contrast_groups(
         if margin is not None and margin >= 1.0:
             raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
     wide = margin if margin is not None else _MARGIN if of_shares else 0.0
+    labels = row_labels(chains)
     found: list[Difference] = []
     means: list[tuple[float, float]] = []
     for parameter in compared:
         draws = chains.read(parameter)
+        full = np.reshape(parameter.labels(), (len(known), -1))[places[0]].tolist()  # in the first group
         first, second = (draws[:, :, place].reshape(*draws.shape[:2], -1) for place in places)
         for entry, name in enumerate(_rows(parameter, of_shares)):
             difference = _group_difference(name, first[:, :, entry] - second[:, :, entry], wide, level)
-            found.append(difference if of_shares else replace(difference, **_meant(name, subject, dated)))
+            if not of_shares:
+                difference = replace(difference, **_meant(name, subject, dated))
+            if not of_shares and full[entry] in labels:
+                about = labels[full[entry]].removesuffix(f" in {pair[0]}")
+                difference = replace(difference, label=shown_name(name, {name: about}))
+            found.append(difference)
             means.append((float(first[:, :, entry].mean()), float(second[:, :, entry].mean())))
     sizes = next((chains.read(p) for p in held if p.name == "group_size"), None)
     first_group, second_group = (

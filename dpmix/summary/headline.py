@@ -282,7 +282,8 @@ def _others(
                 label = f"slope on {column}{f' in {group}' if group else ''}"
             else:
                 label = labels.get(name, name)
-            unit = f"{units[0]} per {units[1]}" if all(units) and units[0] != units[1] else ""
+            by = "per" if column in dates else "/"  # units are as stated: dollars / years
+            unit = f"{units[0]} {by} {units[1]}" if all(units) and units[0] != units[1] else ""
         elif title == "prediction":
             label = f"mean {subject.columns[-1] if subject.columns else 'response'} at {label}"
             unit = unit_of(subject.unit, subject.columns[-1]) if subject.columns else ""

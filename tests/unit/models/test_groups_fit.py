@@ -194,6 +194,10 @@ def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) 
     assert found.title == "parameter" and found.margin == 0.0
     by_name = {part.name: part for part in found.differences}
     assert {"beta[intercept]", "beta[x]", "sigma2", "prediction[0]", "x_cov[x,x]"} < set(by_name)
+    for title in ("prediction", "prediction_clamped", "predictive"):  # of which rows, as summaries say it
+        assert by_name[f"{title}[1]"].shown == f"{title}[x = 1, w = 0]"
+    assert found.to_json()["difference"]["prediction[1]"]["label"] == "x = 1, w = 0"
+    assert "label" not in found.to_json()["difference"]["beta[x]"]
     assert not any(name.startswith("group_") for name in by_name)
     slope = draws["beta"][:, :, 0, 1] - draws["beta"][:, :, 1, 1]
     assert by_name["beta[x]"].mean == pytest.approx(slope.mean())

@@ -181,7 +181,7 @@ def test_a_regression_of_dates(tmp_path: Path) -> None:
     found = dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]
     assert found["prediction[0]"]["date"]["mean"].startswith("2019-04") and "date" not in found["beta[age]"]
     write_regression(tmp_path / "u.h5", dates='["pay"]', unit='{"age": "year"}')
-    assert "days per year" in dpmix.summarize(tmp_path / "u.h5").to_text().splitlines()[1]
+    assert "days / year" in dpmix.summarize(tmp_path / "u.h5").to_text().splitlines()[1]
 
 
 def test_priors_and_new_rows_of_a_regression_say_dates() -> None:
