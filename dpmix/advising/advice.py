@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from dpmix.store.frames import Frame
 
-__all__ = ["Advice", "DOUBTFUL", "Row", "draw", "judged", "needed_of", "write"]
-
 DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS, _KEPT = 5, 2  # of quantities, in a terminal; in a narrow one
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors

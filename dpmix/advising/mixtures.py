@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
     from dpmix.numerics.mixing import PitmanYor
 
-__all__ = ["Found", "MixtureAdvice", "information", "knows"]
-
 # The information
 
 

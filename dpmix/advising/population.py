@@ -22,28 +22,6 @@ from dpmix.spec.messages import did_you_mean
 if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "BAND",
-    "EPSILONS",
-    "Population",
-    "QUANTITIES",
-    "RECORDS",
-    "by_group",
-    "cells_of",
-    "check_kind",
-    "check_kinds",
-    "check_target",
-    "density_kinds",
-    "epsilons_of",
-    "needs_in_words",
-    "needs_of",
-    "population_of",
-    "prior_predictive",
-    "quantities_of",
-    "records_of",
-    "target_of",
-]
-
 Floats = NDArray[np.float64]
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 RECORDS: Final = (1_000, 10_000, 100_000)

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
     from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 
-__all__ = [
-    "Expected",
-    "Predictors",
-    "dirichlet",
-    "multinomial",
-    "naive_bayes",
-    "randomized_bayes",
-    "regression",
-]
-
 Floats = NDArray[np.float64]
 Expected = dict[str, tuple[float, float]]
 """Posterior and prior standard deviations by quantity; the latter infinite where there is no prior."""

@@ -40,8 +40,6 @@ from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE, niw_from_bounds
 if TYPE_CHECKING:
     from dpmix.spec.mechanism_section import MechanismSection
 
-__all__ = ["advise_statistic", "is_statistic"]
-
 _OF_TWO = 25.0
 """Variance, on [-1, 1], of a latent predictor of which nearly all lies at its bounds."""
 

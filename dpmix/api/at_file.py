@@ -35,8 +35,6 @@ from dpmix.spec.table_source import (
 if TYPE_CHECKING:
     from dpmix.summary.predicting import Input
 
-__all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
-
 _OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b")
 
 PIECE = 1 << 16

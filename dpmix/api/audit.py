@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
     from dpmix.store.frames import Frame
 
-__all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
-
 RUNS = 10_000
 CONFIDENCE = 0.999
 _LEAST = 200

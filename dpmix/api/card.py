@@ -14,8 +14,6 @@ from dpmix.errors import PrivacyError, UsageError
 from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of
 from dpmix.store.atomic import check_output, write_bytes
 
-__all__ = ["card", "planned"]
-
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from dpmix.spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
-__all__ = [
-    "Caution",
-    "depends_on_n",
-    "guaranteed",
-    "heed",
-    "of_ledger",
-    "of_mechanism",
-    "of_predictors",
-    "of_synthesis",
-]
-
 MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
 MOST_DELTA = 0.5

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 
-__all__ = ["marks_of", "of_part", "stated_release"]
-
 _Table = dict[str, NDArray[np.float64] | Sequence[str]]
 _PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
 """Of cells that `rows_digest` takes for text, as columns of numbers or dates are read."""

@@ -18,8 +18,6 @@ from dpmix.run.draws_tables import draws_tables
 from dpmix.store.frames import Pieces, check_frame_output, frame_of_rows, print_csv, write_pieces
 from dpmix.store.tree import read
 
-__all__ = ["export", "tables_of"]
-
 PathLike = str | os.PathLike[str]
 _FIRST = {"summary": "parameters"}  # of the tables of a kind the one that is taken where none is named
 

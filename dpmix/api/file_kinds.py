@@ -19,8 +19,6 @@ from dpmix.spec.load import read_contents
 from dpmix.store import h5
 from dpmix.store.atomic import reason
 
-__all__ = ["KINDS", "check_outputs", "file_of", "files_of", "kind_of", "tree_kind"]
-
 KINDS = {
     "release": "a release",
     "tally": "a tally",

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from dpmix.run.kept_quantities import Predictive
     from dpmix.store.frames import Frame
 
-__all__ = ["FitResult", "attributes", "begin", "fit", "manifest_of", "plan"]
-
 
 @dataclass(frozen=True)
 class FitResult(Tabulated):

@@ -37,16 +37,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 
-__all__ = [
-    "Kernel",
-    "SourcedKernel",
-    "base_constants",
-    "base_shapes",
-    "kernel_attrs",
-    "kernel_of",
-    "mixing_of",
-]
-
 Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
 Pairs = Sequence[tuple[float, float] | None]
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 
-__all__ = ["group_mixture_task", "mixture_task"]
-
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for

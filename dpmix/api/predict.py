@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
     from dpmix.spec.table_source import Dialect, TableFiles
 
-__all__ = [
-    "MOST_IN_SUMMARY",
-    "TakePiece",
-    "check_table_output",
-    "csv_writer",
-    "planned",
-    "predict",
-    "predict_pieces",
-    "predictions_at",
-    "writing",
-]
-
-
 PathLike = str | os.PathLike[str]
 TakePiece = Callable[[Sequence[str], NDArray[np.float64]], None]
 

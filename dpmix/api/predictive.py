@@ -31,8 +31,6 @@ from dpmix.summary.subject import is_private, is_simulated
 if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection
 
-__all__ = ["Shape", "drawn", "predictive_records"]
-
 # As a spec wants them: on grids, of so many digits, and possible
 
 

@@ -27,8 +27,6 @@ from dpmix.spec.model_section import MixtureSection
 if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["import_registered", "register", "registered_kinds", "registered_modules"]
-
 _OF_CHANNEL = ("hides", "noise_variance", "log_constant")
 _OF_KERNEL = ("draw_prior", "draw_posterior", "tally", "draw_record", "value")
 _OF_PAIR = ("log_marginal", "fill_marginal", "draw_start")

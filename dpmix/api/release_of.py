@@ -22,8 +22,6 @@ from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
 
-__all__ = ["check_mechanism", "find_release", "with_unit"]
-
 
 def find_release(
     spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool = False

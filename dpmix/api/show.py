@@ -49,8 +49,6 @@ from dpmix.store.tree import Node, read
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame
 
-__all__ = ["Shown", "show"]
-
 _ROWS = 5  # of a release that are shown
 _WIDTH = 12  # of what stands before the words of a line
 _HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text

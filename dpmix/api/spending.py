@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from dpmix.privacy.ledger import Account, Book
     from dpmix.spec import RunSpec
 
-__all__ = [
-    "Entering",
-    "Spending",
-    "counting",
-    "entry_steps",
-    "ledger_text",
-    "set_budget",
-    "show_ledger",
-    "spending_of",
-]
-
 _SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
 _KEPT = (

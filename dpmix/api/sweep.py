@@ -30,8 +30,6 @@ from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame
 
-__all__ = ["SweepFailed", "SweepResult", "do_one", "emit", "gather", "plan", "sweep"]
-
 Source = Mapping[str, Any] | str | os.PathLike[str] | SweepSpec
 Row = dict[str, Any]
 

@@ -31,8 +31,6 @@ from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan
 if TYPE_CHECKING:
     from dpmix.mechanisms.curators.by_kind import Mechanism
 
-__all__ = ["Prepared", "prepare"]
-
 _NOTHING = "no run has confidential data: nothing is entered in the ledger"
 
 

@@ -35,8 +35,6 @@ from dpmix.sweeping.scores import diagnostics, scores
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
 
-__all__ = ["do_run", "main"]
-
 Row = dict[str, Any]
 Say = Callable[[Mapping[str, Any]], None]
 

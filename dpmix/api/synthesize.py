@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from dpmix.synthesis.comparison import Comparison
     from dpmix.synthesis.generator import Generator
 
-__all__ = ["calibrated", "compare", "planned", "steps", "synthesize"]
-
 
 def synthesize(
     spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,

@@ -38,8 +38,6 @@ from dpmix.store.atomic import check_output, check_suffix
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
 
-__all__ = ["plan", "tally", "tally_sql"]
-
 _NONE = np.zeros((0, 1))  # values
 
 Path_ = str | os.PathLike[str]

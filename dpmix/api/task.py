@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 
-__all__ = [
-    "Constants",
-    "Task",
-    "bounds_of",
-    "build",
-    "check_columns",
-    "make_run",
-    "observe",
-    "of_wanted",
-    "pairs_of",
-    "parametric_task",
-    "pick_columns",
-    "picked",
-    "task_of",
-    "wanted_columns",
-]
-
 Floats = NDArray[np.float64]
 Constants = dict[str, float | NDArray[np.float64]]
 _PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior

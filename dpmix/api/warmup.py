@@ -33,8 +33,6 @@ from dpmix.store.frames import Tabulated, TabulatedFigures
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame
 
-__all__ = ["Warmed", "kept_code", "warmup"]
-
 _RECORDS = 50  # where the spec does not say how many there are
 _MOST_RECORDS = 100_000  # more are worked in blocks like these
 _SHORT = (

@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
-__all__ = [
-    "AuditedSubject",
-    "ENOUGH",
-    "Program",
-    "numbers_of",
-    "subject_of_generator",
-    "subject_of_mechanism",
-    "subject_of_program",
-]
-
 Floats = NDArray[np.float64]
 
 ENOUGH = 1000

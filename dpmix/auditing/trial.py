@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from dpmix.auditing.inputs import AuditedSubject
     from dpmix.mechanisms.curators.mechanism import Pair
 
-__all__ = [
-    "LOOKED_AT",
-    "Event",
-    "Score",
-    "Trial",
-    "learn_event",
-    "lower_bound",
-    "lowest_bit",
-    "paired_bound",
-    "repeats_after_fork",
-    "try_out",
-]
-
 Floats = NDArray[np.float64]
 Progress = Callable[[int], None]
 

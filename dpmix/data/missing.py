@@ -17,8 +17,6 @@ from dpmix.errors import say
 from dpmix.spec.data_section import CATEGORY, LABEL
 from dpmix.spec.table_source import MARKS
 
-__all__ = ["Missing"]
-
 Floats = NDArray[np.float64]
 
 

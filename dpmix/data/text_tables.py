@@ -35,27 +35,6 @@ if TYPE_CHECKING:
 
     from dpmix.data.missing import Missing
 
-__all__ = [
-    "Parse",
-    "Take",
-    "cannot_be",
-    "complaint",
-    "empty_end",
-    "is_text",
-    "no_column",
-    "no_value",
-    "number_in",
-    "numbers_in_text",
-    "object_text",
-    "open_packed",
-    "parser_of",
-    "read_text",
-    "records_in_text",
-    "texts_in_text",
-    "too_many",
-]
-
-
 # Errors: they name file, column, record and line, and show nothing of confidential data
 
 

@@ -25,8 +25,6 @@ from dpmix.store.frames import days_of
 if TYPE_CHECKING:
     from dpmix.data.missing import Missing
 
-__all__ = ["as_floats", "pieces"]
-
 # Columns
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,6 @@ from dpmix.kernels.kernel_functions import (
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 
-__all__ = ["A", "B", "Beta", "log_sides"]
-
 A, B = 0, 1
 
 STEPS = 5  # Langevin steps a call

@@ -25,8 +25,6 @@ from dpmix.numerics.betainc import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import exp
 
-__all__ = ["fill_log_masses"]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _SHORT = 0.2  # half-width of a cell beside its distance from an end of the interval, at most
 _S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17 = (1.0 / k for k in range(3, 18, 2))

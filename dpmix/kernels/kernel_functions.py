@@ -13,25 +13,6 @@ import numpy as np
 
 from dpmix.numerics.jit import dispatch
 
-__all__ = [
-    "TUNING",
-    "draw_posterior",
-    "draw_prior",
-    "draw_record",
-    "draw_within",
-    "fill_masses",
-    "latent_columns",
-    "log_factor",
-    "log_integral",
-    "log_prior",
-    "make_tuning",
-    "parameter_shapes",
-    "propose",
-    "tally",
-    "theta_rows",
-    "value",
-]
-
 TUNING = np.dtype([(name, np.float64) for name in ("step", "adapting", "adaptations")])
 """Of kernels that take Metropolis steps: their size, 1 while it may adapt, adaptations done."""
 

@@ -16,8 +16,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Family", "Floats", "Layout", "add_layout", "find_layout", "known_layouts"]
-
 Floats = NDArray[np.float64]
 
 

@@ -27,25 +27,6 @@ from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 from dpmix.numerics.factors import cholesky, solve_lower
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "LOCATION",
-    "SCALE",
-    "LearnedBase",
-    "adapt_step",
-    "carry",
-    "draw_base",
-    "draw_base_given",
-    "fixed_base",
-    "gather",
-    "keep_fixed",
-    "learned_base",
-    "log_base_ratio",
-    "own_base",
-    "propose_base",
-    "take_base",
-    "with_base",
-]
-
 LOCATION, SCALE = 0, 1  # rows of the values, and which of the two a move is of
 _ADAPTED = 2  # place in the steps, after those of location and scale
 _TARGET = 0.4  # acceptance of moves of one number

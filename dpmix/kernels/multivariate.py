@@ -14,8 +14,6 @@ from dpmix.kernels.kernel_functions import draw_posterior, draw_prior, draw_reco
 from dpmix.numerics.factors import cholesky
 from dpmix.numerics.jit import njit
 
-__all__ = ["MultivariateNormal", "spread_normal"]
-
 
 class MultivariateNormal(NamedTuple):
     """Sigma ~ InverseWishart(nu, psi), mu | Sigma ~ N(mu0, Sigma / lam); mu0 (d,), psi (d, d)."""

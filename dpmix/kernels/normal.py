@@ -19,8 +19,6 @@ from dpmix.kernels.kernel_functions import (
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
 
-__all__ = ["MEAN", "VARIANCE", "NormalNIG", "add_gap", "fill_normal", "log_normal", "posterior"]
-
 MEAN, VARIANCE = 0, 1
 
 

@@ -22,17 +22,6 @@ from scipy import special
 
 from dpmix.kernels.layout import Floats, Layout
 
-__all__ = [
-    "LAYOUTS",
-    "LearnedNormal",
-    "NormalInverseGamma",
-    "NormalKernel",
-    "TruncatedNormalInverseGamma",
-    "levels_of_nodes",
-    "log_density_of_base",
-    "rest_weights",
-]
-
 LEVELS = 500
 FAR = 1e9
 

@@ -45,8 +45,6 @@ from dpmix.numerics.special import (
     tabulate_large,
 )
 
-__all__ = ["NO_INTEGRALS", "NormalTruncatedNIG", "integrals", "log_cut_mass", "log_integral_alone"]
-
 # Integrals of inverse gamma densities that are cut off, tabulated
 
 DEGREE = 9

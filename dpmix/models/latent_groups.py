@@ -39,24 +39,6 @@ from dpmix.numerics.jit import njit
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "GroupedSums",
-    "Slopes",
-    "draw_sizes",
-    "grouped_sums",
-    "learn_slopes",
-    "make_slopes",
-    "next_batch",
-    "offers_of_sweep",
-    "open_gap",
-    "parameters_of_groups",
-    "save_sizes",
-    "set_starts",
-    "shift",
-    "size_gain",
-    "take_aside",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -20,20 +20,6 @@ from numpy.typing import NDArray
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
 
-__all__ = [
-    "GROUP",
-    "Arrays",
-    "ModelChain",
-    "Parameter",
-    "ParametricChain",
-    "ParametricModel",
-    "Samples",
-    "cut_draws",
-    "fault_of_mixture",
-    "mixture_draws",
-    "safe_name",
-]
-
 Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Arrays by name, each with the names of its dimensions; those of single draws begin with ``draw``."""
 

@@ -39,26 +39,6 @@ from numpy.typing import NDArray
 from dpmix.models.model_protocols import ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "AugmentedChain",
-    "Tally",
-    "by_statistic",
-    "default_offers",
-    "draw_record",
-    "draw_records",
-    "draw_theta",
-    "log_change",
-    "log_release",
-    "make_tally",
-    "recount",
-    "replace",
-    "run_sweeps",
-    "statistic",
-    "sweep_bounded_offers",
-    "sweep_offers",
-    "sweep_records",
-]
-
 REFRESH = 64  # sweeps after which sums are taken from scratch, so that rounding cannot add up
 _MOST_WEIGHTS = 1_000_000
 

@@ -13,16 +13,6 @@ import math
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, stirling
 
-__all__ = [
-    "expit",
-    "log_beta_tails",
-    "log_constant",
-    "log_difference",
-    "log_mix",
-    "log_normal_tail",
-    "log_power",
-]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 _LARGE = 10.0  # from here on Stirling's series is good to 1e-15
 _HALF = math.sqrt(0.5)

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx
 
-__all__ = [
-    "clamped_means",
-    "log_mass",
-    "lower_quantile",
-    "share_above",
-    "truncated",
-    "truncated_means",
-    "upper_tail",
-    "value_at",
-]
-
 Floats = NDArray[np.float64]
 
 _ROOT_2 = math.sqrt(2.0)

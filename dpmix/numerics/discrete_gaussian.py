@@ -11,8 +11,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["WIDE", "draw", "log_pmf", "variance"]
-
 Floats = NDArray[np.float64]
 
 WIDE = 3.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cell_of", "equal_edges", "spread"]
-
 
 def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
     """Return the edges of equal cells of [lo, hi].

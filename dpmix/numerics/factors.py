@@ -8,15 +8,6 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 
-__all__ = [
-    "cholesky",
-    "half_log_determinant",
-    "invert_lower",
-    "product",
-    "solve_lower",
-    "solve_transposed",
-]
-
 
 @njit
 def cholesky(matrix, root):

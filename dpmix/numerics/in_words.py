@@ -10,19 +10,6 @@ import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = [
-    "all_of",
-    "figure",
-    "figure_below",
-    "figures",
-    "guarantee_in_words",
-    "neighbours_in_words",
-    "permits_verbatim",
-    "printable",
-    "replacing_in_words",
-    "stated",
-]
-
 _DIGITS, _MOST_DIGITS = 6, 12
 _PLAIN = 1e15  # below it numbers are written without an exponent
 

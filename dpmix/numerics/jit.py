@@ -44,8 +44,6 @@ from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import overload
 
-__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "join", "keep_nothing", "keeps_code", "njit"]
-
 config: Any = numba.config
 
 # numba's array functions import it, and all of scipy.linalg, to see whether inner products can be made by

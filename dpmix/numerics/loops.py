@@ -6,8 +6,6 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 
-__all__ = ["LEAST", "dot", "log", "log_ratio", "mix"]
-
 LEAST = 1e-300  # of a mass: where it underflows, its logarithm must not
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10

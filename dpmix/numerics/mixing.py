@@ -14,16 +14,6 @@ import numpy as np
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 
-__all__ = [
-    "PitmanYor",
-    "draw_concentration",
-    "draw_concentration_truncated",
-    "draw_measure",
-    "initial_concentration",
-    "opening_mass",
-    "truncation_error",
-]
-
 
 class PitmanYor(NamedTuple):
     """Pitman-Yor process; discount 0 is the Dirichlet process.

@@ -12,8 +12,6 @@ import numpy as np
 
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = ["draw_in_box", "draw_on_slice", "log_height"]
-
 WIDTH = 4.0  # of the first box
 _LEAST = 1e-13  # width below which an interval that has shrunk holds nothing but the present point
 

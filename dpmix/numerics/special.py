@@ -23,27 +23,6 @@ from numpy.typing import NDArray
 
 from dpmix.numerics.jit import njit
 
-__all__ = [
-    "COEFFICIENTS",
-    "LARGE",
-    "digamma",
-    "draw_gamma_below",
-    "erfcx",
-    "exp",
-    "log",
-    "log_beta",
-    "log_gamma_draw",
-    "log_gamma_p",
-    "log_gamma_p_tabulated",
-    "log_power",
-    "log_ratio_large",
-    "series",
-    "stirling",
-    "tabulate",
-    "tabulate_large",
-    "trigamma",
-]
-
 # Functions that vectorise
 
 _ONE_LESS = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # of 1 and of sqrt(1/2), as integers

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from dpmix.numerics.jit import inlined, njit
 
-__all__ = ["fill_gammas", "fill_normals", "fill_uniforms", "make_words", "seed"]
-
 _ALL = 0xFFFFFFFFFFFFFFFF  # the interpreter's integers have no end: what compiled code does by itself
 _LAYERS = 256
 _START, _AREA = 3.6541528853610088, 0.00492867323399

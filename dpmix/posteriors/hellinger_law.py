@@ -23,28 +23,6 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.numerics.jit import njit
 
-__all__ = [
-    "ExponentialMechanism",
-    "LISTED",
-    "Posteriors",
-    "ROUNDING",
-    "checked_counts",
-    "distance",
-    "distances_of_states",
-    "exp_minus",
-    "folded",
-    "one_minus_exp_minus",
-    "reach",
-    "row_of_two",
-    "smooth_squared",
-    "states",
-    "theorem_gamma",
-    "weight",
-    "weight_bits",
-    "weights_of_distances",
-    "weights_of_two",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -25,18 +25,6 @@ from dpmix.posteriors.hellinger_law import (
     weight,
 )
 
-__all__ = [
-    "DrawTables",
-    "apart",
-    "distances",
-    "draw_released",
-    "errors_of",
-    "nearest_counts",
-    "rate_at",
-    "settled",
-    "tables_of",
-]
-
 _STEP = 0.5
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
 _ABOVE = 1 + 2.0**-30  # whatever rounding does to the order

@@ -43,18 +43,6 @@ from typing import Any, Literal
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import gaussian_epsilon, laplace_rho
 
-__all__ = [
-    "Adjacency",
-    "Guarantee",
-    "Spent",
-    "check_known",
-    "compose",
-    "in_parallel",
-    "loss_epsilon",
-    "sum_up",
-    "weakest",
-]
-
 _CELLS = 40_000
 """About how many cells the distribution of all losses together may have on either side."""
 _FINEST = 1e-5

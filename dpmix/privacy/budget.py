@@ -34,24 +34,6 @@ from dpmix.numerics.in_words import figure, figure_below, stated
 from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, loss_epsilon, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 
-__all__ = [
-    "ACCOUNTANTS",
-    "Account",
-    "Budget",
-    "Total",
-    "budget_dict",
-    "check",
-    "covers",
-    "epsilon_at",
-    "in_words",
-    "not_proved",
-    "remaining",
-    "sums",
-    "total",
-    "worst",
-    "zcdp",
-]
-
 ACCOUNTANTS = ("sums", "pld")
 """Basic composition and zCDP; or privacy loss distributions, too, where they say less."""
 

@@ -28,27 +28,6 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.numerics.discrete_gaussian import WIDE, log_pmf
 
-__all__ = [
-    "classical_mu",
-    "discrete_gaussian_delta",
-    "discrete_gaussian_epsilon",
-    "discrete_gaussian_sigma",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_log_delta",
-    "gaussian_mu",
-    "laplace_epsilon",
-    "laplace_rho",
-    "laplace_rho_of_several",
-    "positive",
-    "probability",
-    "response_epsilon",
-    "response_rho",
-    "rho_to_epsilon",
-    "rho_to_pure_bound",
-]
-
-
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _UP = 1 + 1e-11  # covers what the sums of discrete Gaussian noise lose in floating point
 _MOST_TERMS = 2_000_000

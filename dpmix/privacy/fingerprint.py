@@ -24,8 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Marks", "file_digest", "key_mark", "new_key", "rows_digest"]
-
 Column = NDArray[np.float64] | Sequence[str]
 _BLOCK = 1 << 20
 

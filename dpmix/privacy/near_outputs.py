@@ -24,8 +24,6 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, integers, log1p, round_up
 
-__all__ = ["LARGEST_EPSILON", "NearOutputs", "draw_columns", "near_rho", "ratio_below"]
-
 LARGEST_EPSILON = 500.0
 """Of one response: beyond it sums of weights leave the doubles that readers compute with."""
 SMALLEST_EPSILON = 1e-8

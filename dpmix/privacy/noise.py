@@ -36,18 +36,6 @@ from dpmix.numerics import discrete_gaussian
 if TYPE_CHECKING:
     from dpmix.privacy.exact import Source
 
-__all__ = [
-    "AdditiveNoise",
-    "DiscreteGaussianNoise",
-    "GeometricNoise",
-    "WholeNoise",
-    "calibrated",
-    "noise_of",
-    "noisy",
-    "random_order",
-    "released_order",
-]
-
 Kind = Literal["laplace", "gaussian"]
 
 BLOCK = 1024

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
     from dpmix.release.sanitized import Release
 
-__all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
-
 BLANK = "TO BE FILLED IN"
 """How every blank begins: what no file knows, since it is policy."""
 

@@ -7,18 +7,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-__all__ = [
-    "Categories",
-    "Unit",
-    "labelled",
-    "stated_unit",
-    "taken",
-    "unit_from_text",
-    "unit_of",
-    "unit_text",
-    "units_in_words",
-]
-
 Unit: TypeAlias = str | Mapping[str, str] | None
 """What a spec says under ``unit``: of all columns that are numbers, or by column; None for nothing."""
 

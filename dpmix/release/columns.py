@@ -23,20 +23,6 @@ from dpmix.spec.days import day_text
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "MOST",
-    "NEW_LABEL",
-    "Cells",
-    "Column",
-    "Grid",
-    "bounds_in_words",
-    "column_in_words",
-    "lattice_of",
-    "listed_briefly",
-    "public_columns",
-    "starts_of_runs",
-]
-
 # Points that the numbers of a column are at: a public grid, or all numbers of so many digits
 
 

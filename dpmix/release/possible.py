@@ -24,8 +24,6 @@ from dpmix.spec.fields import shown
 if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import RangeSpec
 
-__all__ = ["Possible", "Rule", "Span", "holds", "possible_of", "rules_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -30,18 +30,6 @@ from dpmix.store import h5
 from dpmix.store.atomic import check_output, fill, replacing
 from dpmix.store.tree import Node, Variable, write_tree
 
-__all__ = [
-    "account",
-    "beside",
-    "check_synthetic_output",
-    "is_release",
-    "is_tally",
-    "read_account",
-    "read_release",
-    "write_release",
-    "write_synthetic",
-]
-
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")

@@ -27,23 +27,6 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "Counts",
-    "count_outputs",
-    "counts_problem",
-    "default_width",
-    "difference",
-    "edges_of",
-    "grid_of",
-    "merged",
-    "one_column",
-    "output_edges",
-    "tallied",
-    "tally",
-    "wide_grid",
-    "without_tally",
-]
-
 Floats = NDArray[np.float64]
 
 _PIECE = 1 << 20

@@ -36,20 +36,6 @@ from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason
 from dpmix.store.frames import DAY_US, days_of
 
-__all__ = [
-    "BATCH",
-    "TABLE",
-    "Piece",
-    "TallyGrid",
-    "TallyPart",
-    "column_of",
-    "count",
-    "format_of",
-    "pieces_of",
-    "query",
-    "read_counts",
-]
-
 Floats = NDArray[np.float64]
 
 BATCH = 1 << 20

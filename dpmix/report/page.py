@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from dpmix.summary.posterior_result import PosteriorSummary, Share
     from dpmix.summary.summary_result import Summary
 
-__all__ = [
-    "contrast_figure",
-    "error_figure",
-    "panels",
-    "render",
-    "render_contrast",
-    "render_posterior",
-    "share_figure",
-]
-
 MOST_TRACES = 24
 
 

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from dpmix.summary.row_labels import ByClass
     from dpmix.summary.summary_result import Summary
 
-__all__ = [
-    "bars_figure",
-    "class_pictures",
-    "composition_pictures",
-    "forest_figure",
-    "line_draws",
-    "lines_figure",
-    "regression_pictures",
-    "shares_caption",
-]
-
 _LINE_POINTS = 81
 _MOST = 6  # predictors with a line
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dpmix.summary.check.check_result import Check, Curve
     from dpmix.summary.summary_result import Summary
 
-__all__ = ["DrawnSteps", "check_pictures", "curve_figure", "entries_figure", "plain", "shown", "values_of"]
-
 
 def plain(name: str, letters: int | None = 32) -> str:
     """Shorten a name from a file, unless to None, and keep matplotlib from reading mathematics in it."""

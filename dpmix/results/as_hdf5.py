@@ -21,8 +21,6 @@ from dpmix.store.tree import Node, Variable, write_tree
 if TYPE_CHECKING:
     from dpmix.store.h5 import Attribute
 
-__all__ = ["tables_in", "write_result"]
-
 
 def write_result(
     path: str | Path, tree: Tree, attrs: Mapping[str, Attribute] | None = None, *, force: bool = False

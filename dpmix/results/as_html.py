@@ -21,8 +21,6 @@ from dpmix.results.nodes import (
     notes_of,
 )
 
-__all__ = ["sections", "to_page"]
-
 _EMPHASIS = re.compile(r"\*\*(.+?)\*\*")
 
 

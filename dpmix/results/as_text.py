@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dpmix.numerics.in_words import printable
 from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words, notes_of
 
-__all__ = ["WIDTH", "aligned", "to_text"]
-
 WIDTH = 96
 _LEAST = 12  # letters of a name that always stands before its figures
 _NAME = 44  # letters of a name at the head

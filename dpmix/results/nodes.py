@@ -14,34 +14,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "ABSENT",
-    "Answer",
-    "Array",
-    "Attr",
-    "Block",
-    "Code",
-    "TableColumn",
-    "Each",
-    "Facts",
-    "Figure",
-    "Items",
-    "Note",
-    "Quantity",
-    "Remark",
-    "ResultSection",
-    "Table",
-    "Tile",
-    "Tree",
-    "Words",
-    "by_name",
-    "figure",
-    "notes_of",
-    "percent",
-    "place_in",
-    "warnings_section",
-]
-
 ABSENT: Any = object()
 """What a rendering leaves out."""
 

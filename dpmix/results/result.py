@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dpmix.store.frames import Frame
     from dpmix.store.h5 import Attribute
 
-__all__ = ["Result", "plain", "to_json"]
-
 # The data of a result as lists, dicts, numbers and words that strict JSON can hold
 
 

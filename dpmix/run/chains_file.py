@@ -25,12 +25,6 @@ from dpmix.numerics.in_words import figures, neighbours_in_words
 from dpmix.release.tallies import Counts, counts_problem, grid_of
 from dpmix.store.h5 import Attribute, Group, reading
 
-__all__ = [
-    *("Head", "Held", "Ints", "MixtureFile", "NamedFile", "Stored"),
-    *("check_attributes", "check_components", "coordinates_in_words", "read_file", "same_parameters"),
-    "with_edges",
-]
-
 Ints = NDArray[np.int64]
 
 # What the root attributes of a chains file must say, whoever changed them since.

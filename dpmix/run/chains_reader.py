@@ -36,8 +36,6 @@ from dpmix.store.h5 import reading
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats, Layout
 
-__all__ = ["Block", "ChainSet", "Chains", "NamedChains", "first_difference", "read_chains"]
-
 _LABELS = 1 << 22  # allocations in memory
 _GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
 _LONGEST = 120  # characters of a value in a message

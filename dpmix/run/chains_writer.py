@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dpmix.models.model_protocols import Parameter
     from dpmix.run.workspace import Workspace
 
-__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "Written", "write_chains"]
-
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 Tables = Mapping[str, h5.Dataset]
 

@@ -26,8 +26,6 @@ from dpmix.store.tree import Node, read
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
 
-__all__ = ["DRAWS", "draws_tables", "to_inferencedata"]
-
 DRAWS = "draws"
 """Name of the table that is exported where none is named."""
 _NUMBERS = 1 << 20  # that are read at a time

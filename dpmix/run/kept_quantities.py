@@ -25,20 +25,6 @@ from dpmix.store import h5
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
 
-__all__ = [
-    "Derive",
-    "Predict",
-    "Predictive",
-    "Recorded",
-    "fill_recorded",
-    "make_recorded",
-    "read_log_likelihood",
-    "read_recorded",
-    "read_totals",
-    "subsample_of",
-    "write_predictive",
-]
-
 NAMES = ("record_mean", "record_sd", "record_quantile")
 LEVEL = "quantile"
 

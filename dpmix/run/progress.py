@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ChainProgress", "Due", "Watch", "show_fit", "show_phase", "show_work", "terminal"]
-
 _FIRST, _NEXT = 10.0, 60.0  # seconds after which work off a terminal says how far it is, and between lines
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from dpmix.models.model_protocols import ModelChain, Samples
     from dpmix.run.workspace import Workspace
 
-__all__ = ["Run", "Stop", "available_cores", "chain_generator", "run", "stop_on_signals"]
-
 # Stopping on SIGINT and SIGTERM: work that goes in pieces looks between them whether to stop
 
 

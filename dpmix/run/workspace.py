@@ -27,8 +27,6 @@ from dpmix.errors import DataError, UsageError
 from dpmix.store.atomic import reason, write_bytes
 from dpmix.store.tree import Node, Variable, read, write_tree
 
-__all__ = ["SUFFIX", "Workspace", "workspace_of"]
-
 SUFFIX = ".partial"
 Draws = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 

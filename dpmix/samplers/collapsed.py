@@ -17,21 +17,6 @@ import numpy as np
 from dpmix.kernels import log_factor, log_integral
 from dpmix.numerics.jit import inlined, njit
 
-__all__ = [
-    "INTEGRAL",
-    "MASS",
-    "RATIO",
-    "constants_of",
-    "give",
-    "grown_integral",
-    "log_block",
-    "new_blocks",
-    "put",
-    "refresh",
-    "reset_block",
-    "take",
-]
-
 # rows of the table of blocks: sums, mu_c, b_c, lambda_c / (2 (lambda_c + 1)), log I_c(b_c)
 FIRST, SECOND, MU, B, GAIN, INTEGRAL = 0, 1, 2, 3, 4, 5
 ROWS = 6

@@ -18,8 +18,6 @@ from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import BLOCK, HUGE, TINY, Serial, Threads
 
-__all__ = ["ExactLatent", "MetropolisLatent", "allocate", "update_latent_and_parameters"]
-
 
 class ExactLatent(NamedTuple):
     """Latent values are integrated out of the allocations and drawn exactly where they are needed."""

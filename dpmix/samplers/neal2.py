@@ -28,8 +28,6 @@ from dpmix.samplers.scan import (
 from dpmix.samplers.state import BLOCK
 from dpmix.samplers.sweeps import Built, builds, follow_base
 
-__all__ = ["Neal2", "prior_predictive"]
-
 DENSITY, LOG = 0, 1  # rows of `prior_predictive`
 
 

@@ -39,8 +39,6 @@ from dpmix.samplers.scan import (
 from dpmix.samplers.state import swap
 from dpmix.samplers.sweeps import Built, builds, follow_base, keep_nothing
 
-__all__ = ["Neal3"]
-
 
 class Neal3(NamedTuple):
     """`constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`; no settings."""

@@ -21,8 +21,6 @@ from dpmix.samplers.scan import lay_out, open_desk, room, scan, visit
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
 from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, move_concentration
 
-__all__ = ["PrivateNeal5"]
-
 
 class PrivateNeal5(NamedTuple):
     """`auxiliary`: the number m of auxiliary values a record."""

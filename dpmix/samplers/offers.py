@@ -15,8 +15,6 @@ from dpmix.mechanisms.channels.channel_functions import augment, settle
 from dpmix.mechanisms.channels.histograms import bin_of, log_count
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = ["estimate", "estimates", "keep", "move_latents", "odds"]
-
 
 @njit
 def estimate(channel, kernel, z, values):

@@ -16,8 +16,6 @@ from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_margi
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.state import BLOCK, TILE, Serial, Threads, group_records
 
-__all__ = ["update_parameters"]
-
 STEPS = 3  # Metropolis steps a sweep and component
 _EVERY = np.iinfo(np.int64).max
 SMALL = 8  # components of at most so many records are imputed

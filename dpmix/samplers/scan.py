@@ -20,28 +20,6 @@ from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import BLOCK, DONE, GROW, HUGE, TINY, sort_by_size, swap
 from dpmix.samplers.sweeps import by_sweeps, move_concentration
 
-__all__ = [
-    "by_densities",
-    "close",
-    "discard",
-    "furnish",
-    "join",
-    "lay_out",
-    "leave",
-    "log_offer",
-    "offers",
-    "open_desk",
-    "prepare",
-    "reallocate",
-    "renew",
-    "room",
-    "scan",
-    "show",
-    "sweep_by_scan",
-    "visit",
-    "weigh",
-]
-
 
 @dispatch()
 def room(algorithm):

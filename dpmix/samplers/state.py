@@ -22,28 +22,6 @@ from numpy.random import Generator
 from dpmix.kernels import TUNING, make_tuning
 from dpmix.numerics.jit import njit
 
-__all__ = [
-    "BLOCK",
-    "CROWDED",
-    "DONE",
-    "GROW",
-    "HUGE",
-    "TILE",
-    "TINY",
-    "Serial",
-    "State",
-    "Threads",
-    "blank_state",
-    "block_count",
-    "group_records",
-    "grown",
-    "list_occupied",
-    "numbers_of",
-    "set_numbers",
-    "sort_by_size",
-    "swap",
-]
-
 BLOCK = 512  # records whose marginal densities are computed at a time: they fit the first-level cache
 TILE = 4096  # records that are grouped by component at a time
 TINY, HUGE = 1e-280, 1e280  # densities beyond these are computed again in logarithms

@@ -25,27 +25,6 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
 from dpmix.samplers.state import BLOCK, DONE, Serial, Threads, group_records
 
-__all__ = [
-    "BUILDERS",
-    "FULL",
-    "STEP",
-    "TABLED",
-    "Algorithm",
-    "Built",
-    "Output",
-    "builds",
-    "by_fields",
-    "by_sweeps",
-    "follow_base",
-    "keep_nothing",
-    "log_likelihood",
-    "move_concentration",
-    "record",
-    "run",
-    "run_plain",
-    "sweep",
-]
-
 
 class Algorithm(NamedTuple):
     """What the spec's `sampler` section says of the algorithm: kind, auxiliary m, truncation H, latent."""

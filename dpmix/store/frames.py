@@ -29,23 +29,6 @@ from dpmix.store.atomic import check_output, fsync, reason, replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "DAY_US",
-    "FIRST",
-    "Frame",
-    "Pieces",
-    "Tabulated",
-    "TabulatedFigures",
-    "check_frame_output",
-    "dates_of",
-    "days_of",
-    "frame_of_rows",
-    "needed",
-    "print_csv",
-    "to_notebook",
-    "write_pieces",
-]
-
 SUFFIXES = (".csv", ".parquet")
 """How names of files of tables end."""
 

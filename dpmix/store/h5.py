@@ -30,9 +30,6 @@ from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_VALUES, ROOM
 from dpmix.store.atomic import fsync, reason, replacing
 
-__all__ = ["Array", "Attribute", "Dataset", "Group", "Room", "Sink", "create", "reading", "work"]
-
-
 # How much a file may unpack to, by its size on the disk.
 
 

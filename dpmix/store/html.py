@@ -28,31 +28,6 @@ from matplotlib.ticker import AutoLocator, FixedLocator, FuncFormatter, MaxNLoca
 
 from dpmix.spec.days import day_text
 
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "GREEN",
-    "GREY",
-    "INK",
-    "NARROW",
-    "ORANGE",
-    "STYLES",
-    "THEMED",
-    "captioned",
-    "drawing",
-    "drawing_at",
-    "drawings",
-    "fitted",
-    "image",
-    "inlined",
-    "on_dates",
-    "page",
-    "picture",
-    "plain_number",
-    "svg",
-    "whole_dates",
-]
-
 # Pictures within a page: SVG whose text can be selected, and whose colours follow the reader's theme
 
 

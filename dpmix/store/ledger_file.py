@@ -24,8 +24,6 @@ from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.ledger import Book
 from dpmix.store.atomic import reason, replacing
 
-__all__ = ["changing", "check_start", "ledger_path", "lock_of", "read_ledger"]
-
 MAX_BYTES = 64 << 20
 PATIENCE = 60.0
 """Seconds that one process waits for others."""

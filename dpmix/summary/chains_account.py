@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.diagnostics import Scalar
 
-__all__ = [
-    "Acceptance",
-    "ClusterCounts",
-    "Provenance",
-    "acceptance_of",
-    "ess_per_second",
-    "provenance_of",
-    "spec_of",
-]
-
 
 @dataclass(frozen=True)
 class ClusterCounts:

@@ -49,14 +49,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Family
     from dpmix.run.chains_reader import Chains
 
-__all__ = [
-    "CellProbabilities",
-    "clusters_by_value",
-    "kept_by_counts",
-    "partition_of_cells",
-    "subsample_labels",
-]
-
 # Clusters by value, as data and in words
 
 

@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import ChainSet
 
-__all__ = [
-    "BOOTSTRAP",
-    "Censoring",
-    "CompositionResults",
-    "Ellipsoid",
-    "Truth",
-    "composition_remarks",
-    "composition_section",
-]
-
 BOOTSTRAP = (
     "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are confidence "
     "regions, and no prior is used."

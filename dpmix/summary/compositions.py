@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.spec.summary_section import SummarySpec
 
-__all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]
-
 KIND = "dirichlet"
 """The model of compositions, as the spec's `model.kind`."""
 MOST_DENSITIES = 32

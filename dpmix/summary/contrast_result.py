@@ -45,16 +45,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
 
-__all__ = [
-    "Contrast",
-    "ContrastedFit",
-    "Difference",
-    "JointGuarantee",
-    "contrast_chains",
-    "contrast_groups",
-    "same_release",
-]
-
 
 @dataclass(frozen=True)
 class ContrastedFit:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.summary.density import Density, Joint
 
-__all__ = ["NOT_RESOLVED", "Distribution", "density_sections", "distribution_section"]
-
 _CATEGORIES = 5  # named on the terminal
 NOT_RESOLVED = "narrower than the gaps of its grid of {} points, or beyond it; give summary.grid"
 

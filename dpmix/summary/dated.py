@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "dates_or_figures", "days"]
-
 _PREDICTIONS = ("prediction", "prediction_clamped", "predictive")
 _PLACES = ("mean", "quantile")
 _POINTS = ("density", "tail", "cdf")

@@ -44,19 +44,6 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.laws.transitions import Transition
     from dpmix.spec.summary_section import SummarySpec
 
-__all__ = [
-    "CELLS",
-    "Ems",
-    "EmsEstimate",
-    "coarse_edges",
-    "count_values",
-    "ems_of",
-    "estimate",
-    "grouped",
-    "smoothed",
-    "smoothed_histogram",
-]
-
 CELLS: Final = 1024
 MOST_STEPS: Final = 10_000
 CHANGE: Final = 1e-3  # of the log likelihood

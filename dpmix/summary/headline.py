@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from dpmix.summary.quantities import Beyond, CellShares
     from dpmix.summary.subject import Subject
 
-__all__ = [
-    "FAR",
-    "NOT_YET",
-    "USABLE",
-    "WELL_LEARNT",
-    "WITH_CARE",
-    "Verdict",
-    "amount",
-    "answer_of",
-    "verdict_of",
-]
-
 # Whether what is reported can be used: one of three answers, by a stated rule, with its reasons
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.run.chains_reader import Chains
 
-__all__ = ["InformationKept", "information_kept", "share_kept"]
-
 _STATES = 40  # of each chain
 _SMALL = 0.02  # weight below which a component is left out
 _FINE = 16.0  # cells of the finer grid to a cell, a noise scale or a standard deviation

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains
     from dpmix.summary.random_measures import Measures
 
-__all__ = ["NoisyMasses", "kernel_of_fit", "theta_of"]
-
 
 def kernel_of_fit(chains: Chains) -> Any:
     """Return the kernel of one column as compiled code has it; None of one whose atoms have no `theta`.

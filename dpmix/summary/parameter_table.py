@@ -28,8 +28,6 @@ from dpmix.summary.row_labels import shown_name
 if TYPE_CHECKING:
     from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["parameter_sections"]
-
 
 def parameter_sections(
     parameters: Mapping[str, Scalar],

@@ -43,16 +43,6 @@ if TYPE_CHECKING:
     from dpmix.models.multinomial.release_law import KnownRelease
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "Accounted",
-    "Expected",
-    "PosteriorSummary",
-    "Share",
-    "dirichlet_distance",
-    "expected_errors",
-    "summarize_posterior",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -39,18 +39,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
     from dpmix.spec.summary_section import SummarySpec
 
-__all__ = [
-    "Input",
-    "Predictions",
-    "Predictor",
-    "SHOWN",
-    "labels_of",
-    "mixture_records",
-    "parametric_records",
-    "predictor_of",
-    "responses",
-]
-
 _BLOCK = 1 << 17
 """Numbers of a block, about, rows times quantities times draws: few enough for a processor's cache."""
 _STREAM = -16  # of random numbers

@@ -51,19 +51,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
     from dpmix.summary.quantities import Wanted
 
-__all__ = [
-    "PULL",
-    "PriorDraws",
-    "centred_log_density",
-    "held_up",
-    "key_of_prior",
-    "log_prior",
-    "mixture_prior",
-    "prior_of",
-    "pull",
-    "sds_with_floor",
-]
-
 _SOURCES = {
     "bounds": "It follows the public bounds.",
     "release": "It was computed from the release, which so was used twice.",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["BEYOND", "Beyond", "CellShares", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
-
 _TAIL = 1e-12  # of the mass of each atom, which is left out at the ends
 _FIRST_EDGES = np.array([0.0, 0.27, 0.52, 0.76, 1.0])  # of the first intervals: no symmetry hides a jump
 _AGREED = 1e-6

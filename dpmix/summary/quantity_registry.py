@@ -23,8 +23,6 @@ from dpmix.summary.remarks import beyond_remarks, check_remarks, information_rem
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.variance import VarianceShares
 
-__all__ = ["QUANTITIES", "Basis", "Registered", "reported"]
-
 
 class Basis(NamedTuple):
     """What quantities are made of.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
 
-__all__ = ["RegressionAccount", "regression_account"]
-
 KIND = "linear_regression"
 _CURE = (
     "give model.prior_mean and model.prior_sd of variables rescaled to [-1, 1] and model.x_prior in the "

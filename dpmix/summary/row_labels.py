@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.summary.diagnostics import Scalar
 
-__all__ = ["ByClass", "by_class", "data_columns", "row_labels", "shown_name"]
-
 _ROWS = ("prediction", "prediction_clamped", "predictive")
 _CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
 

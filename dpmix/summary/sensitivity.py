@@ -34,16 +34,6 @@ from dpmix.summary.row_labels import row_labels, shown_name
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
 
-__all__ = [
-    "MOST_K",
-    "SENSITIVE",
-    "Index",
-    "Sensitivity",
-    "power_scaling",
-    "sensitivity_of",
-    "sensitivity_remarks",
-]
-
 # The result, as data and in words
 
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
     from dpmix.summary.variance import VarianceShares
 
-__all__ = ["TOP_SHARES", "mixture_densities", "pointwise", "summarize_chains", "summarize_parametric"]
-
 
 def _summary(
     chains: ChainSet,

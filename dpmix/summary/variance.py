@@ -60,19 +60,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.multivariate_family import NormalInverseWishart
     from dpmix.run.chains_reader import Chains, NamedChains
 
-__all__ = [
-    "QUANTITIES",
-    "Shares",
-    "VarianceShares",
-    "chosen_starts",
-    "clean_posteriors",
-    "clean_variance_of_mean",
-    "mixture_shares",
-    "parametric_shares",
-    "runs_for",
-    "shares_of",
-]
-
 _QUANTILES, _STEPS = 120, 80  # cells
 _SPARE = 10  # places beyond those that the start takes
 _MOST = 30  # places

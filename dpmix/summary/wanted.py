@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
     from dpmix.summary.fitted_columns import FittedColumn
 
-__all__ = ["check_quantities", "wanted_of"]
-
 
 def wanted_of(chains: Chains, columns: Sequence[FittedColumn], options: SummarySpec) -> list[Wanted]:
     """Return what is wanted of each column of a mixture.

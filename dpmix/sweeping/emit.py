@@ -14,8 +14,6 @@ from pathlib import Path
 
 from dpmix.errors import UsageError
 
-__all__ = ["KINDS", "Emission", "emitted"]
-
 _WILDCARD = re.compile(r"\{\s*[.\w]+\s*(,.*)?\}", re.DOTALL)
 """What Snakemake takes for a wildcard: a name between braces, maybe with a constraint."""
 

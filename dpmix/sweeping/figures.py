@@ -15,8 +15,6 @@ from dpmix.store.atomic import write_bytes
 from dpmix.store.html import COLOURS, INK, STYLES, drawings, picture
 from dpmix.sweeping.table import columns_of, telling
 
-__all__ = ["across", "draw_figures", "left_out"]
-
 Row = Mapping[str, Any]
 
 EPSILON = "mechanism.epsilon"

@@ -29,9 +29,6 @@ from dpmix.spec import RunSpec
 from dpmix.spec.run_spec import of_analyst
 from dpmix.store.atomic import reason, write_bytes
 
-__all__ = ["Folder", "RunFolder", "adopt", "elsewhere", "identity_of", "of_no_run"]
-
-
 # Runs that stand under another name: names tell what varies, and a sweep may come to vary something else.
 
 Identities = Mapping[str, Mapping[str, Any]]

@@ -21,8 +21,6 @@ from dpmix.spec.sweep_spec import LABEL, SweepSpec
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
 
-__all__ = ["STANDARD", "Plan", "Planned", "check_ledger", "make_plan"]
-
 STANDARD = ("model.kind", "mechanism.kind", "mechanism.epsilon", "data.n", "sampler.kind")
 """Keys that the table has whether or not they vary."""
 

@@ -21,8 +21,6 @@ from dpmix.run.progress import Due, terminal
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Board", "Outcome", "Pool", "Progress", "show_sweep"]
-
 PATIENCE = 60.0
 """Seconds that others wait for the end of a first run that had to compile, once it samples."""
 

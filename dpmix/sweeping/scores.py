@@ -18,17 +18,6 @@ from dpmix.summary.density import Density, hellinger
 if TYPE_CHECKING:
     from dpmix.summary.summary_result import Distribution, Summary
 
-__all__ = [
-    "DENSITY_SCORES",
-    "TrueDistribution",
-    "density",
-    "diagnostics",
-    "known_parameters",
-    "scores",
-    "truth_of",
-]
-
-
 # The laws that simulated records come from: what estimates are compared with.
 
 Floats = NDArray[np.float64]

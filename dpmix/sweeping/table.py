@@ -17,8 +17,6 @@ from dpmix.store.tree import Node, Variable, write_tree
 if TYPE_CHECKING:
     from dpmix.store.h5 import Attribute
 
-__all__ = ["TIMES", "columns_of", "means", "telling", "write_csv", "write_hdf5"]
-
 Row = Mapping[str, Any]
 
 TIMES = ("seconds", "ess_per_second_min")

@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
     from dpmix.synthesis.records import Column as Recorded
 
-__all__ = [
-    "ComparedDensity",
-    "Comparison",
-    "Contender",
-    "NOTICE",
-    "Refusal",
-    "Spread",
-    "most_frequent",
-    "spread",
-    "spreads",
-]
-
 _JOINT_LEGEND = (
     "pairs: correlation of two columns of numbers, Cramer's V of two of labels, correlation ratio of one of "
     "each, 0 where a column is constant; pMSE ratio: how well a logistic regression tells synthetic from "

@@ -18,8 +18,6 @@ from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, on_
 from dpmix.synthesis.comparison import Comparison, Spread, most_frequent
 from dpmix.synthesis.utility import DIRECTIONS
 
-__all__ = ["boxes_figure", "density_figure", "render", "shares_figure"]
-
 _BARS = 12
 _LETTERS = 40
 _APART = 20.0

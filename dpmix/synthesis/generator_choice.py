@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dpmix.spec import RunSpec
     from dpmix.synthesis.generator import Generator
 
-__all__ = ["generator_of", "written"]
-
 _MOST_POINTS = 100_000_000
 _LEAST_POSSIBLE = 1e-3
 """Share of the base measure at least that ranges leave possible: new values are drawn until they are."""

@@ -41,16 +41,6 @@ from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import digits, expm1
 from dpmix.synthesis.urn_guarantee import dm_epsilon, global_delta
 
-__all__ = [
-    "Instance",
-    "InstanceUrn",
-    "beta_binomial_tail",
-    "categories_instance",
-    "fill_new",
-    "instance",
-    "upper_bounds",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

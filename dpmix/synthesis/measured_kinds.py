@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from dpmix.synthesis.generator import Generator
     from dpmix.synthesis.records import Column, Records
 
-__all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
-
-
 # Kernel density estimates on public bounds, for pictures.
 
 CELLS = 256

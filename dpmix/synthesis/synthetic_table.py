@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dpmix.release.column_units import Unit
     from dpmix.spec import RunSpec
 
-__all__ = ["load_synthetic", "stated_synthetic"]
-
 Labels = list[tuple[str, ...] | None]
 
 

@@ -47,18 +47,6 @@ from dpmix.synthesis.urn_guarantee import (
 if TYPE_CHECKING:
     from dpmix.synthesis.records import Records
 
-__all__ = [
-    "DirichletMultinomial",
-    "Drawn",
-    "NewValues",
-    "PitmanYorRecords",
-    "accepted",
-    "distinct_counts",
-    "draw_categories",
-    "draw_urn",
-    "numbers_a_draw",
-]
-
 Ints = NDArray[np.int64]
 
 _LIMIT = 2**62  # of weights in 64 bits

@@ -35,20 +35,6 @@ from fractions import Fraction
 from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import digits, expm1, log1p, round_up
 
-__all__ = [
-    "Offers",
-    "dm_concentration",
-    "dm_epsilon",
-    "dm_offers",
-    "dm_records",
-    "global_delta",
-    "largest_records",
-    "offers",
-    "smallest_concentration",
-    "theorem_delta",
-    "theorem_records",
-]
-
 Rational = Fraction | Decimal | int | float
 
 _LARGEST_EPSILON = Decimal(200)  # e^200 records are more than anyone has

@@ -53,21 +53,6 @@ from scipy.spatial.distance import cdist
 if TYPE_CHECKING:
     from dpmix.synthesis.records import Column, Records
 
-__all__ = [
-    "DIRECTIONS",
-    "Figures",
-    "JointYardstick",
-    "NEEDS",
-    "PairOfColumns",
-    "SortedRows",
-    "Yardstick",
-    "association",
-    "count_distinct",
-    "pmse",
-    "transport",
-    "wasserstein",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Labels = tuple[tuple[str, ...] | None, ...]

@@ -29,8 +29,6 @@ from dpmix.numerics.betainc import log_normal_tail
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log_gamma_draw
 
-__all__ = ["BinomialNoise"]
-
 _SMALLEST = 1e-305
 _ORDERS = (32, 64, 128, 256, 512)  # Gauss-Legendre rules held by a channel, one after another
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -36,8 +36,6 @@ from dpmix.mechanisms.laws.transitions import (
     information_of_outputs,
 )
 
-__all__ = ["LAW", "BinomialLaw"]
-
 _CELLS = 1_024  # of the public bounds, for likelihoods
 _MOST_TRIALS = 2_000
 

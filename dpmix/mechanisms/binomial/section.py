@@ -8,8 +8,6 @@ from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Integer, Number
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Order
 
-__all__ = ["SECTION", "BinomialMechanism"]
-
 
 class BinomialMechanism(MechanismSection):
     """A binomial count whose probability moves with the record."""

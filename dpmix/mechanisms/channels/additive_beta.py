@@ -32,22 +32,6 @@ from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log_beta
 
-__all__ = [
-    "FARTHEST",
-    "LEFT",
-    "MOST_PANELS",
-    "RIGHT",
-    "advance",
-    "exponent",
-    "fill_laplace",
-    "laplace_panels",
-    "log_integral",
-    "log_one_sided",
-    "mode",
-    "reach",
-    "sides",
-]
-
 # the noise's logarithm: -(z - u)/scale, -(u - z)/scale, or -(z - u)^2 / (2 scale^2)
 LEFT, RIGHT, BELL = 1, -1, 0
 FARTHEST = 745.0

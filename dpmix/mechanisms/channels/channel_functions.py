@@ -12,24 +12,6 @@ from typing import Any
 
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "augment",
-    "augmented",
-    "cell_of",
-    "draw_latent",
-    "draw_start",
-    "fill_marginal",
-    "hides",
-    "hides_nothing",
-    "hides_records",
-    "log_constant",
-    "log_marginal",
-    "noise_density",
-    "noise_variance",
-    "settle",
-    "sum_logs",
-]
-
 
 def augmented(channel: Any) -> tuple[str, ...]:
     """Return the names of the fields that belong to a chain's state; a chain takes copies of them."""

@@ -30,15 +30,6 @@ from dpmix.mechanisms.channels.channel_functions import (
 )
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "PerturbedBins",
-    "SmoothedBins",
-    "bin_of",
-    "log_count",
-    "perturbed_histogram",
-    "smoothed_histogram",
-]
-
 
 class SmoothedBins(NamedTuple):
     """Draws from the density (1 - w) m c_j / n + w on the bins (Wasserman and Zhou 2010).

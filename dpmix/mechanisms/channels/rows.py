@@ -31,8 +31,6 @@ from dpmix.mechanisms.channels.channel_functions import (
 from dpmix.numerics.factors import cholesky, half_log_determinant, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 
-__all__ = ["GaussianRows", "LaplaceRows", "Rows", "laplace_rows"]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 
 

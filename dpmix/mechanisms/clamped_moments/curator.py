@@ -34,17 +34,6 @@ from dpmix.privacy.noise import AdditiveNoise
 if TYPE_CHECKING:
     from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 
-__all__ = [
-    "ClampedMoments",
-    "GroupedMoments",
-    "exact_sensitivity",
-    "factors",
-    "grouped_widths",
-    "make",
-    "paper_sensitivity",
-    "stated",
-]
-
 _BITS = 20  # values in [-1, 1] are moved to multiples of 2^-20, so that sums of products are exact
 _MOST = 2**31
 _GRID = 21  # places of each coordinate of a record that is sought

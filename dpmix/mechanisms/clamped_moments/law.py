@@ -11,8 +11,6 @@ from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, is_number
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, far_beyond
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "ClampedMomentsLaw"]
-
 
 class ClampedMomentsLaw(SumsOfGroups):
     """Means (sums, of groups) of products of predictors and response, rescaled to [-1, 1], plus noise."""

@@ -7,8 +7,6 @@ from pydantic import Field
 from dpmix.spec.fields import Domain
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Records, Scale
 
-__all__ = ["SECTION", "ClampedMomentsMechanism"]
-
 
 class ClampedMomentsMechanism(MechanismSection):
     """Noisy second moments of clamped predictors and response."""

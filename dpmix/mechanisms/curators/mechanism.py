@@ -32,25 +32,6 @@ from dpmix.release.sanitized import Release
 if TYPE_CHECKING:
     from dpmix.privacy.near_outputs import NearOutputs
 
-__all__ = [
-    "BEYOND",
-    "HALF_NOISE",
-    "LocalAdditive",
-    "Loss",
-    "Mechanism",
-    "Pair",
-    "PublicRecords",
-    "TWICE_EPSILON",
-    "additive_loss",
-    "clamp",
-    "loss_of_near_outputs",
-    "moved",
-    "order_in_words",
-    "pairs_of_groups",
-    "smoothing_of_twice_epsilon",
-    "width",
-]
-
 Floats = NDArray[np.float64]
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]

@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Adjacency, Guarantee
 
-__all__ = [
-    "Groups",
-    "by_groups",
-    "count_of",
-    "exact_sums",
-    "groups_of",
-    "groups_stated",
-    "sums_by_group",
-    "with_groups",
-]
-
 _KEPT = 16  # bits of kappa, so that kappa times a whole number is exact
 _CHUNK = 1 << 22  # numbers of up to 2^41 that a sum in 64 bits holds
 

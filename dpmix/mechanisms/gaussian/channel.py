@@ -16,8 +16,6 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 
-__all__ = ["GaussianNoise"]
-
 
 class GaussianNoise(NamedTuple):
     """z | y ~ N(y, sd^2)."""

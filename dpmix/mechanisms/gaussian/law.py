@@ -14,8 +14,6 @@ from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, addi
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.law_base import Floats, Ints
 
-__all__ = ["LAW", "GaussianLaw"]
-
 _TOP = 1.0 / math.sqrt(2.0 * math.pi)
 _FAR = 40.0  # standard deviations beyond which nothing is left
 

@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import refusal
 from dpmix.spec.mechanism_section import Delta, Epsilon, MechanismSection, Order, Rho, Scale
 
-__all__ = ["SECTION", "GaussianMechanism"]
-
 
 class GaussianMechanism(MechanismSection):
     """Gaussian noise added to each value."""

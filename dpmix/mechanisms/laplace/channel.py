@@ -23,8 +23,6 @@ from dpmix.mechanisms.channels.channel_functions import (
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
 
-__all__ = ["LaplaceNoise"]
-
 _HALF = math.sqrt(0.5)
 
 

@@ -14,8 +14,6 @@ from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, addi
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.law_base import Floats, Ints
 
-__all__ = ["LAW", "LaplaceLaw"]
-
 
 class LaplaceLaw(Noisy):
     """z_l = y_l + Laplace(s_l)."""

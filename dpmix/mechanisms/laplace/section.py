@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import refusal
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Order, Rho, Scale
 
-__all__ = ["SECTION", "LaplaceMechanism"]
-
 
 class LaplaceMechanism(MechanismSection):
     """Laplace noise added to each value."""

@@ -28,19 +28,6 @@ from dpmix.mechanisms.laws.law_base import (
 from dpmix.mechanisms.laws.transitions import FINE, TableLikelihood, information_of_outputs
 from dpmix.numerics import discrete_gaussian
 
-__all__ = [
-    "Additive",
-    "NOISES",
-    "Noisy",
-    "WHOLE",
-    "draw_noise",
-    "mean_of_laplace",
-    "noise_added",
-    "noise_name",
-    "noise_sd",
-    "noise_variance",
-]
-
 _CELLS = 1_024  # of the public bounds, for likelihoods
 _CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
 _MOST_OUTPUTS = 8_192

@@ -37,8 +37,6 @@ from dpmix.spec.capabilities import Capabilities, counted
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.transitions import CellLikelihood, Transition
 
-__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Pictured", "Says", "expect"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Labels = Sequence[Sequence[str] | None]

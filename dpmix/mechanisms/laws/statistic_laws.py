@@ -28,8 +28,6 @@ from dpmix.mechanisms.laws.law_base import (
 from dpmix.numerics.equal_cells import equal_edges
 from dpmix.spec.capabilities import counted
 
-__all__ = ["HistogramLaw", "Statistic", "SumsOfGroups", "far_beyond"]
-
 _FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
 
 # Statistics with noise on each number

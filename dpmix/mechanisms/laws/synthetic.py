@@ -29,8 +29,6 @@ from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
 from dpmix.spec.days import day_text
 
-__all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
-
 GENERATORS = (
     "pitman_yor",
     "dirichlet_multinomial",

@@ -18,18 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.law_base import Floats, Ints
 
-__all__ = [
-    "FINE",
-    "CellLikelihood",
-    "MatrixTransition",
-    "TableLikelihood",
-    "Transition",
-    "WindowTransition",
-    "additive_matrix",
-    "binomial_matrix",
-    "information_of_outputs",
-]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 

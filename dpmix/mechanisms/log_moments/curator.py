@@ -46,17 +46,6 @@ from dpmix.spec.capabilities import counted
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 
-__all__ = [
-    "GroupedLogMoments",
-    "LogMoments",
-    "chosen_threshold",
-    "epsilons_of",
-    "make",
-    "mean_logs",
-    "meant",
-    "stated",
-]
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 

@@ -13,16 +13,6 @@ from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = [
-    "LAW",
-    "LogMomentsLaw",
-    "ThresholdChoice",
-    "centre_of",
-    "centred_width",
-    "exact_width",
-    "paper_width",
-]
-
 # How far one record can move the sum of the logarithms of censored compositions
 
 

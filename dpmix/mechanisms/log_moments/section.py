@@ -8,8 +8,6 @@ from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Integer, Listed, Number, Positive, number_or_list, refusal, wrong
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Records
 
-__all__ = ["SECTION", "LogMomentsMechanism"]
-
 
 def _two(value: tuple[int, ...]) -> tuple[int, ...]:
     if len(value) != 2:

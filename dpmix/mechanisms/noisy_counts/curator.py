@@ -34,8 +34,6 @@ from dpmix.privacy.accounting import Guarantee
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 
-__all__ = ["NoisyCounts", "stated"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts(NoisyStatistic):

@@ -18,8 +18,6 @@ from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "NoisyCountsLaw"]
-
 
 class NoisyCountsLaw(Statistic):
     """Counts of records by class and level of each feature, in each group where there are any, plus noise."""

@@ -15,8 +15,6 @@ from dpmix.spec.mechanism_section import (
     delta_beside_epsilon,
 )
 
-__all__ = ["SECTION", "NoisyCountsMechanism"]
-
 
 class NoisyCountsMechanism(MechanismSection):
     """Noisy counts of every feature's levels within every class."""

@@ -17,8 +17,6 @@ from dpmix.mechanisms.channels.channel_functions import (
 )
 from dpmix.numerics.special import exp, log_beta
 
-__all__ = ["NoNoise"]
-
 
 class NoNoise(NamedTuple):
     """z = y. The field is there because a NamedTuple without one cannot be compiled."""

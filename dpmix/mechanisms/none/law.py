@@ -10,8 +10,6 @@ from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Floats, Pictured
 from dpmix.mechanisms.none.section import NoMechanism
 
-__all__ = ["LAW", "NoLaw"]
-
 
 class NoLaw(Additive):
     """z = y."""

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from dpmix.spec.mechanism_section import MechanismSection
 
-__all__ = ["SECTION", "NoMechanism"]
-
 
 class NoMechanism(MechanismSection):
     """No noise at all: the posterior given the data themselves, for comparison."""

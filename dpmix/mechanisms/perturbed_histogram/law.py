@@ -24,8 +24,6 @@ from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "PerturbedHistogramLaw"]
-
 
 class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""

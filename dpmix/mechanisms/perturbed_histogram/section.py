@@ -17,8 +17,6 @@ from dpmix.spec.mechanism_section import (
     delta_beside_epsilon,
 )
 
-__all__ = ["SECTION", "PerturbedHistogramMechanism"]
-
 
 class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""

@@ -44,22 +44,6 @@ from dpmix.posteriors.hellinger_law import (
 )
 from dpmix.posteriors.simulated_draws import distances, settled
 
-__all__ = [
-    "Certified",
-    "Proof",
-    "Proved",
-    "SMALLEST_DELTA",
-    "calibrated",
-    "certify",
-    "directory",
-    "mean_errors",
-    "noise_errors",
-    "proved",
-    "search",
-    "some_databases",
-    "verified",
-]
-
 Floats = NDArray[np.float64]
 
 SMALLEST_DELTA = 1e-12

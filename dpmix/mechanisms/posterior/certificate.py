@@ -22,16 +22,6 @@ from dpmix.posteriors.hellinger_law import (
     states,
 )
 
-__all__ = [
-    "MARGIN",
-    "Few",
-    "Neighbours",
-    "Two",
-    "can_be_certified",
-    "divergences_of_pairs",
-    "neighbours",
-]
-
 # Compiled loops: hockey-stick divergences between neighbours, of integer weights
 
 

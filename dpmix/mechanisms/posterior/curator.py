@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.posterior.law import PosteriorLaw
     from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
-__all__ = ["HellingerPosterior", "Listed", "Shells", "choose", "make", "meant", "sampler", "stated"]
-
 Calibration = Literal["certified", "proved", "theorem"]
 
 _BLOCK = 4096

@@ -23,8 +23,6 @@ from dpmix.mechanisms.laws.law_base import (
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "PosteriorLaw", "unproved_in_words"]
-
 _MOST_BITS = 1000  # of weights that are doubles
 
 

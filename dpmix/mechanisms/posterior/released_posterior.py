@@ -37,8 +37,6 @@ from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "PosteriorRelease"]
-
 Method = Literal["hellinger", "laplace", "geometric"]
 
 

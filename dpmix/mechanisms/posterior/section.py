@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import Integer, Listed, Positive, refusal
 from dpmix.spec.mechanism_section import Delta, Epsilon, MechanismSection, Records
 
-__all__ = ["SECTION", "PosteriorMechanism"]
-
 
 class PosteriorMechanism(MechanismSection):
     """A conjugate posterior chosen privately among all that a database of this size could give."""

@@ -21,8 +21,6 @@ from dpmix.mechanisms.laws.law_base import (
 )
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 
-__all__ = ["LAW", "RandomizedResponseLaw"]
-
 _CATEGORIES = "does not list the categories of each column, two different names or more"
 
 

@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import refusal
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Order
 
-__all__ = ["SECTION", "RandomizedResponseMechanism"]
-
 
 class RandomizedResponseMechanism(MechanismSection):
     """The category of each record, or another at random."""

@@ -25,8 +25,6 @@ from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "SmoothedHistogramLaw"]
-
 
 class SmoothedHistogramLaw(HistogramLaw):
     """Draws, uniform on the domain with probability w, else from the histogram of the records."""

@@ -8,8 +8,6 @@ from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Number
 from dpmix.spec.mechanism_section import Bins, Epsilon, MechanismSection, Records
 
-__all__ = ["SECTION", "SmoothedHistogramMechanism"]
-
 
 class SmoothedHistogramMechanism(MechanismSection):
     """Draws from a histogram of the whole sample mixed with the uniform density."""

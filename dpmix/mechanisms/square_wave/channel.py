@@ -30,8 +30,6 @@ from dpmix.mechanisms.channels.channel_functions import (
 from dpmix.numerics.equal_cells import equal_edges
 from dpmix.numerics.jit import njit
 
-__all__ = ["SquareWaveNoise", "square_wave"]
-
 _MANY = 8  # outputs asked for, beyond this share of the cells masses of all are summed up
 
 

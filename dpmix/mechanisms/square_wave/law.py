@@ -32,8 +32,6 @@ from dpmix.mechanisms.laws.transitions import Transition, WindowTransition, info
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
-__all__ = ["LAW", "MOST_CELLS", "SquareWaveLaw"]
-
 MOST_CELLS = 100_000
 
 

@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import Integer, NonNegative, refusal
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Order
 
-__all__ = ["SECTION", "SquareWaveMechanism"]
-
 
 class SquareWaveMechanism(MechanismSection):
     """A cell of a public grid near that of each record, each of these as likely, and all others less."""

@@ -32,8 +32,6 @@ from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.spec.capabilities import counted
 
-__all__ = ["LAW", "WaveletLaw", "haar"]
-
 MOST_LEVELS = 24
 _DRAWS = 40_000
 _PIECE = 4_000

@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import Integer, refusal
 from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Order, Rho, Scale
 
-__all__ = ["SECTION", "WaveletMechanism"]
-
 
 class WaveletMechanism(MechanismSection):
     """Laplace noise added to the Haar wavelet coefficients of each record."""

@@ -16,23 +16,6 @@ from numpy.typing import NDArray
 
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "CountsWithNoise",
-    "HiddenCounts",
-    "PolyaDraws",
-    "SmoothedDraws",
-    "couple",
-    "hides_counts",
-    "ladder_power",
-    "log_count",
-    "log_likelihood",
-    "log_noise",
-    "log_release",
-    "reach",
-    "released",
-    "share_out",
-]
-
 LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2
 NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC, "discrete_gaussian": GAUSSIAN}
 """Kinds of noise by their density: given a release, a discrete Gaussian has that of a Gaussian."""

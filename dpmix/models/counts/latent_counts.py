@@ -62,22 +62,6 @@ from dpmix.models.counts.cell_counts import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 
-__all__ = [
-    "GroupMasses",
-    "Latent",
-    "cell_prior",
-    "draw_shares",
-    "group_masses",
-    "group_prior",
-    "make_latent",
-    "refresh",
-    "start_counts",
-    "start_noisy",
-    "sweep_counts",
-    "sweep_records",
-    "tally",
-]
-
 SUM, POSITIVE, TOTAL = 0, 1, 2  # of `Latent.sums`
 EXACT = 8  # records in two cells: weighing this many ways costs about as much as a slice
 

@@ -15,8 +15,6 @@ from dpmix.numerics.equal_cells import cell_of
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = ["histogram_likelihood"]
-
 
 def histogram_likelihood(release: Release) -> CountsWithNoise | SmoothedDraws:
     """Return the log-likelihoods of the counts of a perturbed or smoothed histogram.

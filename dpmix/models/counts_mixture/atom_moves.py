@@ -99,19 +99,6 @@ from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 from dpmix.numerics.loops import LEAST, dot
 
-__all__ = [
-    "common",
-    "copy_atom",
-    "jump",
-    "langevin",
-    "list_atoms",
-    "move_mass",
-    "move_pair",
-    "part",
-    "pick",
-    "redraw_light",
-]
-
 _ANYWHERE = 0.5  # share of moves of mass that go anywhere
 _NARROWEST = 5.0  # log of how much smaller the smallest steps of a pair's shape are than the largest
 _HOPELESS = -100.0  # log of a ratio below which nothing more is computed

@@ -15,8 +15,6 @@ from dpmix.kernels.kernel_functions import log_prior
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.numerics.jit import dispatch
 
-__all__ = ["log_prior_moments", "moments", "place", "place_moments", "prior_slopes", "unit", "walk"]
-
 _FARTHEST = 60.0  # of a logarithm: beyond, nothing can be computed
 _SMALLEST, _LARGEST = 1e-100, 1e100
 

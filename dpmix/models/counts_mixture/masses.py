@@ -64,17 +64,6 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.loops import LEAST, dot
 from dpmix.numerics.special import erfcx, exp, log_beta
 
-__all__ = [
-    "cells_for",
-    "MassCells",
-    "NO_PIECES",
-    "can_sum",
-    "fill_rows",
-    "fill_slopes",
-    "make_cells",
-    "pieces_between",
-]
-
 Floats = NDArray[np.float64]
 _HALF = math.sqrt(0.5)
 _TOP = 1.0 / math.sqrt(2.0 * math.pi)

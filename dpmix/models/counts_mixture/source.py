@@ -41,18 +41,6 @@ from dpmix.models.counts.latent_counts import group_masses, make_latent, start_c
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.loops import LEAST, log, log_ratio
 
-__all__ = [
-    "FixedCounts",
-    "HistogramCounts",
-    "LatentCounts",
-    "latent_counts",
-    "log_fit",
-    "log_gain",
-    "renew",
-    "take_over",
-    "weigh",
-]
-
 # A histogram of all records as what a mixture on counts is fitted to: its bins are the cells
 
 

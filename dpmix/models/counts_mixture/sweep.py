@@ -56,28 +56,6 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.loops import LEAST, log, mix
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure, initial_concentration
 
-__all__ = [
-    "ACCEPTED",
-    "CONCENTRATION",
-    "CountsOutput",
-    "DONE",
-    "FIXED",
-    "FULL",
-    "GROW",
-    "MOST",
-    "PROPOSED",
-    "SAVED",
-    "STEP",
-    "TAIL",
-    "Work",
-    "draw_random_measure",
-    "make_state",
-    "make_work",
-    "run",
-    "start",
-    "widened",
-]
-
 TAIL = 1e-3  # records expected on what is not broken into sticks
 MOST = 12  # atoms that move together
 CONCENTRATION, LOG_LIKELIHOOD, LEFT_OVER, ACCEPTED, PROPOSED = 0, 1, 2, 3, 4  # state.floats

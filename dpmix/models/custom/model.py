@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Custom", "FUNCTIONS", "UserCode", "build", "load_code"]
-
 Floats = NDArray[np.float64]
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "draw_prior": ("model", "rng", "theta"),

@@ -8,8 +8,6 @@ from dpmix.spec.capabilities import Capabilities, Unknown
 from dpmix.spec.model_section import ModelSection
 from dpmix.spec.table_source import FilePath
 
-__all__ = ["SECTION", "CustomModel"]
-
 
 class CustomModel(ModelSection):
     """A model of the user's own; keys beside ``file`` go to it."""

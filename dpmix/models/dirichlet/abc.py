@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Simulated", "build", "simulate"]
-
 Floats = NDArray[np.float64]
 
 _TOGETHER = 8  # draws from the prior at a time

@@ -50,22 +50,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "AlphaPrior",
-    "elicited",
-    "gamma_prior",
-    "joint_pays",
-    "log_likelihood",
-    "log_prior",
-    "matched",
-    "normal_score",
-    "prior_of",
-    "slice_alpha",
-    "start_alpha",
-    "tie",
-    "whiten",
-]
-
 Floats = NDArray[np.float64]
 FARTHEST = 690.0  # |log alpha| beyond which there is no mass
 PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md

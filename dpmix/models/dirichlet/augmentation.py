@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Augmented", "Compositions", "build", "known_of", "save", "sum_up"]
-
 Floats = NDArray[np.float64]
 
 REPEATS = 4  # slice updates of alpha given the database in a sweep

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "Bootstrap",
-    "Refits",
-    "build",
-    "draw_refits",
-    "draw_statistic",
-    "make_range_noise",
-    "make_refits",
-]
-
-
 # Draws of the statistic before noise, given its noisy value alone and that it is one that data can have.
 #
 # The target is prod_j exp(-|s_j - S_j| / b) on the range {s : sum_j exp(s_j) < 1} of the means of logarithms

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["build"]
-
 _MODULES: Final[dict[str, str]] = {
     "data_augmentation": "augmentation",
     "soma": "augmentation",

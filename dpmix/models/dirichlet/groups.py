@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["GroupedCompositions", "GroupedCompositionsChain", "build"]
-
 Floats = NDArray[np.float64]
 
 

@@ -33,18 +33,6 @@ from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 from dpmix.numerics.special import exp, log
 
-__all__ = [
-    "Learnt",
-    "follow",
-    "learn",
-    "make_learnt",
-    "make_room",
-    "move_jointly",
-    "reach",
-    "unpack",
-    "write",
-]
-
 # The smooth maps by which a latent database of compositions follows its parameters
 
 LANES = 32  # products are taken side by side

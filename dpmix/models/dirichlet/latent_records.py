@@ -18,24 +18,6 @@ import numpy as np
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp, log
 
-__all__ = [
-    "CensoredLogs",
-    "Scores",
-    "Shapes",
-    "count_levels",
-    "draw_logs",
-    "first_level",
-    "least_log",
-    "log_scores",
-    "make_shapes",
-    "no_scores",
-    "scores_without",
-    "set_shapes",
-    "standard_cube",
-    "sweep_logs",
-    "sweep_offers",
-]
-
 AT_ONCE = 64  # offers drawn at a time
 
 

@@ -24,14 +24,6 @@ from dpmix.numerics.special import digamma, trigamma
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "dirichlet_mle",
-    "gamma_mle",
-    "in_range",
-    "release_generator",
-    "simulate_means",
-]
-
 # Generators for what is drawn before the chains: fixed by the release, so that all chains have the same.
 
 

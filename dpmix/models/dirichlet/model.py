@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "Composition",
-    "CompositionPart",
-    "draw_shares",
-    "parts_of",
-    "scores_of",
-    "settings_of",
-    "used_parts",
-]
-
 Floats = NDArray[np.float64]
 
 

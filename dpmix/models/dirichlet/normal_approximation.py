@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["NormalApproximation", "build", "censored_moments", "make_moments"]
-
-
 # Mean and covariance of log max(x, a) where x has a Dirichlet distribution.
 #
 # With B_j = max(log a - log x_j, 0), log max(x_j, a) = log x_j + B_j: what is known of log x, digammas and

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Replicated", "build"]
-
 Floats = NDArray[np.float64]
 
 

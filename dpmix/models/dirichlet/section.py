@@ -8,8 +8,6 @@ from dpmix.spec.capabilities import listed
 from dpmix.spec.fields import number_or_mapping
 from dpmix.spec.model_section import GammaPrior, ModelSection, Problem
 
-__all__ = ["SECTION", "DirichletModel"]
-
 SPLIT_PRIORS: Final[dict[str, tuple[str, ...]]] = {
     "data_augmentation": ("p3", "p4"),
     "soma": ("p3", "p4"),

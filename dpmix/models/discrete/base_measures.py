@@ -19,20 +19,6 @@ from dpmix.kernels.intervals import draw_logit_within
 from dpmix.numerics.betainc import expit
 from dpmix.numerics.jit import njit
 
-__all__ = [
-    "ColumnBase",
-    "Locations",
-    "atoms",
-    "beta",
-    "cell_probabilities",
-    "draw_location",
-    "histogram",
-    "locations",
-    "offsets",
-    "snapped",
-    "uniform",
-]
-
 PIECES, ATOMS, BETA = 0, 1, 2
 Floats = NDArray[np.float64]
 

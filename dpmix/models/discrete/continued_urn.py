@@ -32,9 +32,6 @@ from dpmix.errors import DataError
 from dpmix.models.discrete.random_measure import Measure, draw_weights
 from dpmix.numerics.jit import njit
 
-__all__ = ["ContinuedUrn", "EachOccurs", "dirichlet_multinomial", "split"]
-
-
 # Dirichlet-multinomial numbers, also given that each of some categories occurs: exact, independent draws.
 #
 # Numbers c of n records have probabilities proportional to prod_j (a_j)_{c_j} / c_j!, the coefficients of (1

@@ -82,8 +82,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Discrete", "build"]
-
 Floats = NDArray[np.float64]
 Functional = NumericColumn | LabelColumn
 _RARE = 1e-6  # probability of so many new values below which a grid cannot be what makes them

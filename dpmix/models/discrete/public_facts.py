@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.summary_section import SummarySpec
 
-__all__ = [
-    "OTHER",
-    "Public",
-    "bases_of",
-    "confidential",
-    "functional_columns",
-    "grids_of",
-    "public_of",
-    "vector_of",
-]
-
 OTHER = "(any other)"
 """Name of all labels together that were not released as confidential ones, of a column of free labels."""
 _NEW = re.compile(re.escape(NEW_LABEL) + r"[1-9]\d*")

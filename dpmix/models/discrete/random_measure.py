@@ -42,22 +42,6 @@ from dpmix.models.discrete.base_measures import Locations, draw_location, offset
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import log_gamma_draw
 
-__all__ = [
-    "MOST_STICKS",
-    "FixedAtoms",
-    "FunctionalsPlan",
-    "LabelColumn",
-    "Measure",
-    "NumericColumn",
-    "default_tolerance",
-    "draw",
-    "draw_weights",
-    "fixed_atoms",
-    "pick",
-    "plan",
-    "stick_breaking",
-]
-
 MOST_STICKS = 2**20
 
 

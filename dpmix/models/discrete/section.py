@@ -9,8 +9,6 @@ from dpmix.spec.fields import Listed, NonNegative, Number, Text, number_or_mappi
 from dpmix.spec.model_section import ModelSection
 from dpmix.spec.synthesis_section import Bases
 
-__all__ = ["SECTION", "DiscreteModel"]
-
 Probabilities = Annotated[tuple[NonNegative, ...], Listed, Field(min_length=2)]
 Thresholds = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 

@@ -26,13 +26,6 @@ from dpmix.numerics.special import log_beta
 if TYPE_CHECKING:
     from dpmix.numerics.mixing import PitmanYor
 
-__all__ = [
-    "HistogramMixture",
-    "Quantities",
-    "write_functionals",
-]
-
-
 # What is kept of a drawn mixture: mean, sd, quantiles, distribution function and density of a record.
 
 MEAN_AT, SD_AT, FIRST = 0, 1, 2  # places in a row of results

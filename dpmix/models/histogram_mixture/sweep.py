@@ -37,14 +37,6 @@ from dpmix.numerics.mixing import (
     truncation_error,
 )
 
-__all__ = [
-    "TAIL",
-    "draw_random_measure",
-    "make_groups",
-    "sticks_for",
-    "sweep_groups",
-]
-
 TAIL = 1e-3  # records expected on what is not broken into sticks
 _FEWEST = 32  # components that there is room for, at least
 MOST_STICKS = 512

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["build"]
-
 
 def build(spec: RunSpec, release: Release) -> LinearRegression:
     """Return the model of a spec given a release; see `dpmix.api.task.build`."""

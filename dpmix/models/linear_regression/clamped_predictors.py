@@ -60,14 +60,6 @@ from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, r
 from dpmix.numerics.bounded_normal import upper_tail
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = [
-    "ClampedPredictorMoments",
-    "scale_with_law",
-    "scale_with_laws",
-    "set_scaled",
-    "start_within",
-]
-
 SHORTEST, LONGEST = 0.01, 1.0
 """Standard deviations of t, between which its is drawn, uniform in its log."""
 MOST = 8

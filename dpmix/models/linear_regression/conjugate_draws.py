@@ -23,8 +23,6 @@ from dpmix.models.sum_augmentation import draw_theta
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 
-__all__ = ["Units", "draw_coefficients", "draw_line", "draw_predictors", "second_moments"]
-
 Floats = NDArray[np.float64]
 
 

@@ -58,8 +58,6 @@ from dpmix.numerics.jit import njit
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = ["GroupedRegression", "GroupedRegressionChain", "KnownGroupedMoments"]
-
 Floats = NDArray[np.float64]
 
 

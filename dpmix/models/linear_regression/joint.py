@@ -38,31 +38,6 @@ from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 
-__all__ = [
-    "ACCEPTED",
-    "ACTIVE",
-    "HEAD",
-    "LEARNING",
-    "MADE",
-    "NEAR",
-    "SEEN",
-    "approximate",
-    "approximate_by_moments",
-    "carry",
-    "coordinates",
-    "follow",
-    "given_sums",
-    "learn",
-    "learnt_room",
-    "log_prior",
-    "map_of",
-    "move_jointly",
-    "pack",
-    "slice_lines",
-    "unpack",
-]
-
-
 # Coordinates in which the parameters of a linear regression move, and what the joint move learns of them.
 #
 # The coordinates are beta, the log of the errors' sd, x_mean, and the lower factor of x_cov with the logs of

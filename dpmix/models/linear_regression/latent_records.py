@@ -33,23 +33,6 @@ from dpmix.models.sum_augmentation import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.streams import fill_normals, make_words, seed
 
-__all__ = [
-    "BLOCK",
-    "COV",
-    "MEAN",
-    "SD",
-    "Line",
-    "Moments",
-    "StreamRoom",
-    "farthest_change",
-    "fill",
-    "make_room",
-    "offer_block",
-    "run_moment_sweeps",
-    "size_of",
-    "sweep_blocks",
-]
-
 BLOCK = 64  # records that are worked on side by side; what they take stays in the nearest cache
 SD, MEAN, COV = 0, 1, 2  # of `Moments.known`: sigma2, x_mean, x_cov
 

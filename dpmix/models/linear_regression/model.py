@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from dpmix.models.linear_regression.section import LinearRegressionModel
     from dpmix.release.sanitized import Release
 
-__all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from dpmix.spec.model_section import (
     positive_definite,
 )
 
-__all__ = ["SECTION", "LinearRegressionModel"]
-
 NumberOrVector = Annotated[
     Annotated[Number, Tag("number")] | Annotated[Vector, Tag("list")], number_or_list("number", "list")
 ]

@@ -63,8 +63,6 @@ from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above,
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import dispatch, njit
 
-__all__ = ["TruncatedMoments", "line_in", "make_learnt", "mean_of"]
-
 CENTRED, WHOLE = 3, 4
 """Places of `Line.learnt` with the logs of lengths, in those of what the clamped model's move keeps."""
 POINTS = 256

@@ -18,8 +18,6 @@ from dpmix.models.linear_regression.truncated import TruncatedMoments, line_in, 
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import share_above, value_at
 
-__all__ = ["TruncatedClampedMoments"]
-
 
 class TruncatedClampedMoments(TruncatedMoments, ClampedPredictorMoments):  # type: ignore[misc]  # one layout
     """What `Moments` holds, of a model of responses within their bounds and a line in clamped predictors."""

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["Multinomial", "Responses", "build", "responses_of"]
-
 Floats = NDArray[np.float64]
 
 _LEAST = 1e-300  # of a share

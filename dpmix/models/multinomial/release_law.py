@@ -40,16 +40,6 @@ from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tabl
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = [
-    "KnownRelease",
-    "ListedCounts",
-    "TwoCounts",
-    "exponential_mechanism_of",
-    "known_of",
-    "listed",
-    "sweep_exchange",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

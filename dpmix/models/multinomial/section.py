@@ -8,8 +8,6 @@ from pydantic import Field
 from dpmix.spec.fields import Listed, Positive
 from dpmix.spec.model_section import ModelSection, Problem, columns_of_answers
 
-__all__ = ["SECTION", "MultinomialModel", "of_one_column"]
-
 
 class MultinomialModel(ModelSection):
     """Category probabilities given a released posterior."""

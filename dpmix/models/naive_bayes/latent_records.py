@@ -33,24 +33,6 @@ from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 from dpmix.numerics.streams import fill_gammas, fill_normals, fill_uniforms, seed
 
-__all__ = [
-    "COUNT",
-    "ClassCounts",
-    "FEW",
-    "KEEP",
-    "RELEASED",
-    "draw_probabilities",
-    "entry",
-    "make_cell_tally",
-    "make_class_counts",
-    "make_probabilities",
-    "make_tables",
-    "set_alias",
-    "start_counts",
-    "sweep_class_counts",
-    "weigh_cell",
-]
-
 COUNT, MORE, LESS, RELEASED = 0, 1, 2, 3  # columns of `CellTally.cells`
 KEEP, OTHER = 0, 1  # columns of `Probabilities.alias`
 FEW = 8  # entries among which adding up comparisons is faster than an alias table, and making it

@@ -57,12 +57,6 @@ if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 
-__all__ = [
-    "NaiveBayes",
-    "build",
-]
-
-
 # The sweep over latent records of naive Bayes, and sweeps whose draws are saved within compiled code.
 #
 # As `dpmix.models.sum_augmentation.sweep_records`, with random numbers by the block, and of each cell the

@@ -35,8 +35,6 @@ from dpmix.numerics.jit import njit
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
 
-__all__ = ["MOST_CELLS", "BayesResponses"]
-
 MOST_CELLS = 1_000_000
 """Cells of the joint of all columns, at most."""
 _LEAST = 1e-300

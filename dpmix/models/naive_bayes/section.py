@@ -8,8 +8,6 @@ from pydantic import Field
 from dpmix.spec.fields import Positive
 from dpmix.spec.model_section import ModelSection, Problem, columns_of_answers
 
-__all__ = ["SECTION", "NaiveBayesModel", "of_several_columns"]
-
 
 class NaiveBayesModel(ModelSection):
     """Naive Bayes classes and features given noisy counts."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dpmix.results.nodes import Array, Each, ResultSection, Table, TableColumn, Tile, by_name
 
-__all__ = ["SUSPECT", "Check", "Curve", "Entry"]
-
 Floats = NDArray[np.float64]
 
 SUSPECT = 0.01

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
 
-__all__ = ["DiscreteHistogram", "DiscreteMarginals", "cdf_of", "cell_probabilities"]
-
 Floats = NDArray[np.float64]
 _SAME = 1e-9  # of a range
 _MOST = 64  # cells of a column whose shares are compared; of more, the distribution function at so many edges

@@ -33,8 +33,6 @@ from dpmix.summary.check.release_check import REPLICATES, replicator_of
 from dpmix.summary.check.replicators import LIKELIHOODS, Unavailable, places, shared
 from dpmix.summary.diagnostics import arviz
 
-__all__ = ["Loo", "loo_of", "predictive_of"]
-
 # What `fit` keeps
 
 

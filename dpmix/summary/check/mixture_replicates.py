@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
     from dpmix.run.chains_reader import Chains
 
-__all__ = [
-    "MixtureReplicator",
-    "TallyReplicator",
-    "cell_masses",
-    "draw_records",
-    "mixture_replicator",
-]
-
 _MOST = 5_000  # records whose order is random
 
 

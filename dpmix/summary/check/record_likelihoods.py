@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from dpmix.kernels.layout import Family
     from dpmix.mechanisms.laws.every import Law
 
-__all__ = [
-    "MOST_RECORDS",
-    "cell_log_likelihoods",
-    "counted",
-    "goes_by_cell",
-    "log_likelihoods",
-    "of_all_cells",
-]
-
 Floats = NDArray[np.float64]
 
 MOST_RECORDS = 5_000

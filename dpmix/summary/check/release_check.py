@@ -41,8 +41,6 @@ from dpmix.summary.check.replicators import (
 from dpmix.summary.dated import dated_of, days
 from dpmix.summary.fitted_columns import columns_of
 
-__all__ = ["REPLICATES", "check_release", "check_statistic", "replicator_of"]
-
 Floats = NDArray[np.float64]
 
 REPLICATES = 200

@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
 
-__all__ = [
-    "LEVEL",
-    "LIKELIHOODS",
-    "OfBins",
-    "RankComparison",
-    "Replicator",
-    "StatisticReplicator",
-    "Unavailable",
-    "compare",
-    "has",
-    "places",
-    "shared",
-    "stored_of",
-    "two_sided",
-]
-
 # The observed release among replicates
 
 

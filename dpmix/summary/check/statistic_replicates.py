@@ -40,18 +40,6 @@ from dpmix.summary.check.replicators import OfBins, StatisticReplicator, Unavail
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import NamedChains
 
-__all__ = [
-    "Answers",
-    "AnswersOfRecords",
-    "ClampedMomentsReplicator",
-    "LogMomentsReplicator",
-    "NoisyCountsReplicator",
-    "ReleasedPosterior",
-    "draw_log_shares",
-    "parametric_replicator",
-    "sum_to_one",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
