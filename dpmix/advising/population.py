@@ -6,7 +6,7 @@ refuses at once what makes no sense.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -49,7 +49,7 @@ def epsilons_of(given: Sequence[float] | float | None) -> list[float]:
     """
     found = _listed("--epsilon", given, EPSILONS)
     for value in found:
-        if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+        if not (isinstance(value, int | float) and 0 < value <= sys.float_info.max):
             raise UsageError(f"--epsilon: {value} must be a positive number")
     if not len(found):
         raise UsageError("--epsilon: names none; give a list such as 0.5,1,2")

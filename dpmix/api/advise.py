@@ -37,6 +37,7 @@ from dpmix.advising.population import (
 )
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.file_kinds import file_of
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
@@ -226,8 +227,9 @@ def advise(
     checked = load_spec(spec, overrides, unread=True)
     epsilons, records = epsilons_of(epsilon), records_of(n)
     target_file = checked_report(report, force)
-    kinds = [mechanism] if isinstance(mechanism, str) else None if mechanism is None else list(mechanism)
-    check_kinds(kinds)
+    kinds = _kinds_of(mechanism)
+    if jobs is not None and whole_of(jobs, "--jobs") < 1:
+        raise UsageError(f"--jobs {jobs} must be at least 1")
     section = checked.advise
     target = target_of(None if section is None else section.target)
     more_epsilons, more_records = _around(epsilons, records, bool(target))
@@ -277,7 +279,7 @@ def plan(
     *,
     epsilon: Sequence[float] | float | None = None,
     n: Sequence[float] | float | None = None,
-    mechanism: Sequence[str] | None = None,
+    mechanism: Sequence[str] | str | None = None,
     report: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> None:
@@ -290,7 +292,7 @@ def plan(
     """
     checked_report(report, force)
     epsilons, records = epsilons_of(epsilon), records_of(n)
-    kinds = None if mechanism is None else list(mechanism)
+    kinds = _kinds_of(mechanism)
     if is_statistic(spec.mechanism):
         _own_alone(spec, kinds)
     elif spec.mechanism is not None or spec.synthesis is None:
@@ -300,6 +302,17 @@ def plan(
         if spec.advise is not None and spec.advise.population is not None:
             population_of(spec.advise.population, pair)
         laws_of(spec, pair, epsilons, records, kinds, [])
+
+
+def _kinds_of(given: Sequence[str] | str | None) -> list[str] | None:
+    """Return the mechanisms that are asked for; None where none are named."""
+    if given is None or isinstance(given, str):
+        return None if given is None else [given]
+    if not isinstance(given, Iterable):
+        raise UsageError(f"--mechanism: must be a name or a list of names, not {type(given).__name__}")
+    found = list(map(str, given))
+    check_kinds(found)
+    return found
 
 
 def _units(spec: RunSpec, quantities: Iterable[str]) -> dict[str, str]:

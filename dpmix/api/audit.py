@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
+from dpmix.api.given_numbers import real_of, whole_of
 from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,
@@ -274,6 +275,7 @@ def audit(
     checked = load_spec(spec, overrides)
     if runs is None:
         runs = _COMMANDS if checked.audit is not None and program is None else RUNS
+    runs, confidence = whole_of(runs, "--runs"), real_of(confidence, "--confidence")
     if runs < _LEAST:
         raise UsageError(f"--runs: {runs} are too few; give at least {_LEAST}")
     if not 0 < confidence < 1:

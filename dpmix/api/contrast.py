@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.file_kinds import check_outputs, files_of
+from dpmix.api.given_numbers import real_of
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
-from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.contrast_result import (
     Contrast,
@@ -157,16 +158,21 @@ def planned(
         )
     if len(files) == 2 and groups is not None:
         raise UsageError("--groups: is for one chains file, of a release of groups")
+    margin = None if margin is None else real_of(margin, "--margin")
     if margin is not None and not (math.isfinite(margin) and margin >= 0.0):
         raise UsageError(f"--margin: {margin:g} must be a difference, 0 or more")
     if len(files) == 2 and margin is not None and margin >= 1.0:
         raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
-    check_of_summary(overrides, "--contrast takes summary.level")
+    overrides = check_of_summary(overrides, "--contrast takes summary.level")
     targets = [Path(target) for target in (output, report) if target is not None]
     for target in targets:
         check_output(target, force=force)
         if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
             raise UsageError(f"{target} is one of the chains files; give the output another name")
+    if output is not None:
+        check_suffix(output, "a comparison")
+    if report is not None:
+        check_page(report)
     pair: list[NamedChains] = []
     for file in files:
         chains = read_chains([file])

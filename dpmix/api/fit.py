@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.api.file_kinds import file_of
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
 from dpmix.errors import DataError, SpecError, UsageError, say
@@ -38,9 +39,9 @@ from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.combinations import check_combination
 from dpmix.spec.kinds import AUTO
-from dpmix.spec.load import with_sampler
+from dpmix.spec.load import overrides_of, with_sampler
 from dpmix.spec.run_spec import of_analyst
-from dpmix.store.atomic import check_output
+from dpmix.store.atomic import check_output, check_suffix
 from dpmix.store.frames import Tabulated
 
 if TYPE_CHECKING:
@@ -289,11 +290,11 @@ def _prepare(
             raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
         before = kept_kind(Path(output))
     extra = [] if chains is None else [f"sampler.chains={chains}"]
-    checked = load_spec(spec, [*overrides, *extra])
+    checked = load_spec(spec, [*overrides_of(overrides), *extra])
     if checked.model is None:
         raise SpecError("model: missing; say which model to fit, such as {kind: mixture}")
     ids = _chain_ids(checked, chain_id)
-    if jobs is not None and jobs < 1:
+    if jobs is not None and whole_of(jobs, "--jobs") < 1:
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     grouped = bool(source.groups)
@@ -315,6 +316,8 @@ def _prepare(
         source = of_wanted(checked, source, about)
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
     final = None if output is None else check_output(Path(output), force=force or resume)
+    if output is not None:
+        check_suffix(output, "a chains file")
     if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
         raise UsageError(f"{output} is the release itself; give another name for the chains")
     return _Job(checked, source, task, why), final
@@ -356,6 +359,7 @@ def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:
 def _chain_ids(spec: RunSpec, chain_id: int | None) -> tuple[int, ...]:
     if chain_id is None:
         return tuple(range(spec.sampler.chains))
+    chain_id = whole_of(chain_id, "--chain-id")
     if not 0 <= chain_id < spec.sampler.chains:
         raise UsageError(
             f"--chain-id {chain_id}: the spec has chains 0 to {spec.sampler.chains - 1} (sampler.chains)"

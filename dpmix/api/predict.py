@@ -19,7 +19,7 @@ from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, UsageError, say
 from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.spec.load import check_overrides, load_spec
+from dpmix.spec.load import check_overrides, load_spec, overrides_of
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
@@ -167,7 +167,7 @@ def planned(
     UsageError, SpecError, DataError
         As `predict`.
     """
-    overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
+    overrides = [*overrides_of(overrides), *([] if interval is None else [f"summary.interval={interval}"])]
     check_overrides(overrides)
     paths = files_of(chains, "chains")
     source = table_source(at, dialect)

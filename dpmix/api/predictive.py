@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.file_kinds import check_outputs, files_of
+from dpmix.api.given_numbers import whole_of
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
@@ -24,6 +25,7 @@ from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.data_section import digits_of
+from dpmix.spec.limits import MOST_RECORDS
 from dpmix.summary.predicting import mixture_records, parametric_records
 from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import is_private, is_simulated
@@ -313,9 +315,10 @@ def _check_columns(spec: RunSpec | None, held: tuple[str, ...]) -> None:
 
 def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
     if records is not None:
-        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-            raise UsageError(f"records: {records!r} must be a whole number of at least 1")
-        return records
+        wanted = whole_of(records, "records")
+        if not 1 <= wanted <= MOST_RECORDS:
+            raise UsageError(f"records: {wanted} must be from 1 to {MOST_RECORDS:,}")
+        return wanted
     stated = None if spec is None or spec.synthesis is None else spec.synthesis.records
     return stated if isinstance(stated, int) else None
 

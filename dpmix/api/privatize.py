@@ -21,7 +21,7 @@ from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.load import naming_ledger
+from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def privatize(
     check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)
+    checked = load_spec(spec, (*overrides_of(overrides), *naming_ledger(ledger, dataset)), data)
     if seed is not None:
         checked = _seeded(checked, seed)
     section = checked.mechanism

@@ -21,7 +21,7 @@ from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
-from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.subject import is_simulated
@@ -148,11 +148,15 @@ def planned(
         As `summarize`.
     """
     check_outputs(output=output, report=report)
-    check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
+    overrides = check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
     paths = files_of(chain_paths, "chain_paths")
     targets = [Path(target) for target in (output, report) if target is not None]
     for target in targets:
         _check_target(target, paths, force=force)
+    if output is not None:
+        check_suffix(output, "a summary")
+    if report is not None:
+        check_page(report)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise UsageError(f"the summary and the report cannot both be {targets[0]}")
     if len(paths) == 1 and is_release(Path(paths[0])):

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import ConvergenceError, DataError, DpmixError, Interrupted, UsageError, say
 from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
-from dpmix.spec.load import naming_ledger
+from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import write_bytes
 from dpmix.store.frames import Tabulated, frame_of_rows
@@ -178,9 +179,9 @@ def sweep(
         On SIGINT or SIGTERM, with the state of all runs saved.
     """
     for name, value in (("--jobs", jobs), ("--threads", threads)):
-        if value is not None and value < 1:
+        if value is not None and whole_of(value, name) < 1:
             raise UsageError(f"{name} {value} must be at least 1")
-    settings = (*overrides, *naming_ledger(ledger, dataset))
+    settings = (*overrides_of(overrides), *naming_ledger(ledger, dataset))
     ready = prepare(
         spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )
@@ -340,6 +341,7 @@ def emit(
         raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
     if not isinstance(spec, (str, os.PathLike)):
         raise UsageError("--emit: needs the spec of the sweep as a file, which every job reads")
+    overrides = overrides_of(overrides)
     settings, advice = (*overrides, *naming_ledger(ledger, dataset)), "--force to make such runs anew"
     ready = prepare(
         spec, output, settings, renew=force, advice=advice, allow_code=allow_code, new_ledger=new_ledger
@@ -393,7 +395,7 @@ def plan(
     SpecError, UsageError, DataError, PrivacyError
         As `sweep`.
     """
-    settings = (*overrides, *naming_ledger(ledger, dataset))
+    settings = (*overrides_of(overrides), *naming_ledger(ledger, dataset))
     ready = prepare(
         spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code, new_ledger=new_ledger
     )

@@ -15,6 +15,7 @@ import numpy as np
 from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
 from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.file_kinds import check_outputs
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
@@ -22,9 +23,9 @@ from dpmix.release.columns import Column
 from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.load import naming_ledger
+from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
-from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.atomic import check_output, check_page, write_bytes
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
@@ -111,7 +112,7 @@ def synthesize(
             )
     if chains is not None and data is not None:
         raise UsageError("data: records drawn from chains are of no data; leave it out")
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)
+    checked = load_spec(spec, (*overrides_of(overrides), *naming_ledger(ledger, dataset)), data)
     if chains is not None:
         from dpmix.api.predictive import predictive_records
 
@@ -348,11 +349,13 @@ def compare(
     section = checked.synthesis
     if section is None:
         raise SpecError("synthesis: missing; name the kind of synthesis to compare with its rivals")
-    if runs is not None and runs < 1:
+    if runs is not None and whole_of(runs, "runs") < 1:
         raise UsageError(f"runs: {runs} must be at least 1")
     if output is not None and Path(output).suffix.lower() != ".json":
         raise UsageError(f"{output} must end in .json: a comparison is no release of synthetic records")
     _check_targets(checked, (output, report), force)
+    if report is not None:
+        check_page(report)
     with show_phase("reading the data", quiet):
         records = load_records(checked)
     field = field_of(section, records.columns, records.n)

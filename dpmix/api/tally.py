@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.file_kinds import check_outputs, files_of
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
@@ -193,7 +194,7 @@ def _check_call(
         raise UsageError(
             "--jobs: is for processes of this machine, --scheduler for a cluster; give one of them"
         )
-    if jobs < 1:
+    if whole_of(jobs, "--jobs") < 1:
         raise UsageError(f"--jobs {jobs} must be at least 1")
     places = [os.path.realpath(part) for part in parts]
     for place, part in zip(places, parts, strict=True):

@@ -356,6 +356,10 @@ def synthesize(
     sources = checked.data.paths if checked.data and not chains else ()
     outputs = [path for path in (output, report) if path is not None]
     check_files([spec, *sources, *(chains or [])], outputs, force)
+    if report is not None:
+        from dpmix.store.atomic import check_page
+
+        check_page(report)
     import dpmix
 
     if compare:

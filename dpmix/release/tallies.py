@@ -287,12 +287,12 @@ def difference(first: Release, other: Release) -> str | None:
     Where a spec states how one of them was released, it says nothing of what only the other's file knows, and
     its numbers follow from formulas.
     """
-    laws = [part.mechanism.stated() for part in (first, other)]
+    law, beside = first.mechanism.stated(), other.mechanism.stated()
     rounding = 0.0
     if _is_stated(first) != _is_stated(other):
-        laws = [{key: value for key, value in law.items() if key not in _MADE} for law in laws]
+        law, beside = ({key: own[key] for key in own if key not in _MADE} for own in (law, beside))
         rounding = _ROUNDING
-    for key, mine, theirs in _leaves(laws[0], laws[1], "mechanism", rounding):
+    for key, mine, theirs in _leaves(law, beside, "mechanism", rounding):
         return f"{key} ({_shown(theirs)} against {_shown(mine)})"
     for key in _SHARED:
         mine, theirs = getattr(first, key), getattr(other, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ def load_spec(
         If the guarantee asked for cannot be met in the way asked for.
     """
     contents: Any
+    overrides = overrides_of(overrides)
     held = None if data is None else InMemory(data)
     if isinstance(source, RunSpec):
         if not overrides and held is None:
@@ -81,6 +82,27 @@ def load_spec(
     if data is not None:
         contents = _without_file(contents)
     return check_spec(contents, folder, held, unread=unread)
+
+
+def overrides_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Return overrides, of which one may be given as its text alone.
+
+    Raises
+    ------
+    SpecError
+        For what is no list of texts.
+    """
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+        raise SpecError(
+            f"overrides: must be a list of texts such as sampler.chains=2, not {type(given).__name__}"
+        )
+    found = tuple(given)
+    for override in found:
+        if not isinstance(override, str):
+            raise SpecError(f"an override is text such as sampler.chains=2, not {shown(override)}")
+    return found
 
 
 def _without_file(contents: Any) -> Any:
@@ -172,8 +194,6 @@ def read_contents(path: Path) -> Any:
 
 def _override(contents: Any, override: str) -> Any:
     """Return a copy of nested mappings in which one key is replaced."""
-    if not isinstance(override, str):
-        raise SpecError(f"an override is text such as sampler.chains=2, not {shown(override)}")
     keys, value = parse_override(override)
     return replaced(contents, keys, value)
 
@@ -225,12 +245,14 @@ def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, .
     return {**contents, key: replaced(contents.get(key), rest, value, (*above, key))}
 
 
-def check_of_summary(overrides: Sequence[str], taken: str) -> None:
+def check_of_summary(overrides: Sequence[str], taken: str) -> tuple[str, ...]:
     """Refuse overrides of chains that are made, but of ``summary``; `taken` says of which keys."""
-    for override in overrides:
+    found = overrides_of(overrides)
+    for override in found:
         if not override.lstrip().startswith("summary."):
             key = override.partition("=")[0].strip()
             raise UsageError(f"--set {key}: the chains are made; {taken}")
+    return found
 
 
 def check_overrides(overrides: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from pydantic import (
 
 from dpmix.errors import SpecError
 from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Section, number_or_list, refusal, shown, wrong
-from dpmix.spec.load import parse_override, read_contents
+from dpmix.spec.load import overrides_of, parse_override, read_contents
 from dpmix.spec.messages import spec_error
 from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.table_source import FilePath
@@ -231,7 +231,7 @@ def load_sweep(
         raise SpecError(f"a sweep is a mapping, a path or a SweepSpec, not {type(source).__name__}")
     if isinstance(contents, Mapping) and "base" not in contents and {"data", "model"}.intersection(contents):
         raise SpecError("base: missing; this is the spec of one run, which that of a sweep names as its base")
-    for override in overrides:
+    for override in overrides_of(overrides):
         contents = _overridden(contents, override)
     try:
         return SweepSpec.model_validate(contents, context={"folder": folder.absolute()})

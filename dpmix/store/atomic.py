@@ -12,8 +12,10 @@ from dpmix.errors import DataError, UsageError
 
 HDF5 = (".h5", ".hdf5", ".nc")
 """How names of HDF5 files end."""
+PAGE = (".html", ".htm")
+"""How names of HTML pages end."""
 _OTHER_FORMATS = (
-    *(".csv", ".csv.gz", ".gz", ".json", ".html", ".npy", ".parquet", ".txt", ".yaml", ".yml"),
+    *(".csv", ".csv.gz", ".gz", ".json", *PAGE, ".npy", ".parquet", ".txt", ".yaml", ".yml"),
     *(".pdf", ".png", ".svg"),
 )
 _LEDGER = b'{"format": "dpmix ledger"'
@@ -123,7 +125,7 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
     return final
 
 
-def check_suffix(path: str | Path, what: str, *, strict: bool = False) -> None:
+def check_suffix(path: str | os.PathLike[str], what: str, *, strict: bool = False) -> None:
     """Say before any work is done that a name promises another format than HDF5.
 
     `what` is to be written there, such as "a release"; where it is `strict` the name must end as those of
@@ -139,6 +141,19 @@ def check_suffix(path: str | Path, what: str, *, strict: bool = False) -> None:
         return
     if strict or name.endswith(_OTHER_FORMATS):
         raise UsageError(f"{path}: {what} is an HDF5 file; give it a name that ends in {' or '.join(HDF5)}")
+
+
+def check_page(path: str | os.PathLike[str]) -> None:
+    """Say before any work is done that a name promises another format than a page has.
+
+    Raises
+    ------
+    UsageError
+        Naming the suffixes that do.
+    """
+    name = os.path.basename(path).lower()
+    if name.endswith((*HDF5, *_OTHER_FORMATS)) and not name.endswith(PAGE):
+        raise UsageError(f"{path}: a report is an HTML page; give it a name that ends in {' or '.join(PAGE)}")
 
 
 def _is_ledger(path: Path) -> bool:

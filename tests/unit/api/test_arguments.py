@@ -11,8 +11,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import dpmix
+from dpmix.advising.population import epsilons_of, records_of
 from dpmix.api.fit import FitResult
-from dpmix.errors import DataError, DpmixError
+from dpmix.api.given_numbers import real_of, whole_of
+from dpmix.errors import DataError, DpmixError, SpecError, UsageError
 from dpmix.release.sanitized import Release
 from tests.helpers.fits import release_file, small_release
 from tests.unit.models.test_models_naive_bayes import released
@@ -24,7 +26,7 @@ COLUMNS: dict[str, Any] = {
     "categories": {"age": ["18", "30", "50+"], "town": ["yes", "no", "missing"], "vote": ["a", "b, or c"]},
 }
 NAIVE = {"model": {"kind": "naive_bayes"}}
-SPEC = {
+SPEC: dict[str, Any] = {
     "data": {"simulate": "three_gaussians", "n": 20, "seed": 1, "domain": [[-10, 10]]},
     "mechanism": {"kind": "laplace", "epsilon": 1},
     "model": {"kind": "mixture"},
@@ -123,6 +125,91 @@ def test_what_is_no_file_is_refused_by_its_type(verb: str, kind: str) -> None:
         DpmixError, match=r"must be the path of a (file|folder), not (int|bytes|list|DataFrame|Release)$"
     ):
         WRONG[verb](wrong)
+
+
+ADVISED = SPEC | {"data": {"path": "none.csv", "column": "x", "domain": [0, 10]}}
+WHOLE: dict[str, Callable[[Any], Any]] = {
+    "--jobs, fit": lambda wrong: dpmix.fit(SPEC, small_release(), jobs=wrong, quiet=True),
+    "--chain-id, fit": lambda wrong: dpmix.fit(
+        SPEC | {"sampler": SHORT}, small_release(), chain_id=wrong, quiet=True
+    ),
+    "--jobs, tally": lambda wrong: dpmix.tally("x.h5", jobs=wrong, quiet=True),
+    "--jobs, sweep": lambda wrong: dpmix.sweep(SPEC, "folder", jobs=wrong, quiet=True),
+    "--threads, sweep": lambda wrong: dpmix.sweep(SPEC, "folder", threads=wrong, quiet=True),
+    "--jobs, advise": lambda wrong: dpmix.advise(ADVISED, jobs=wrong, quiet=True),
+    "--runs, audit": lambda wrong: dpmix.audit(SPEC, runs=wrong, quiet=True),
+}
+
+
+@pytest.mark.parametrize("verb", WHOLE)
+@pytest.mark.parametrize("wrong", ["a", 1.5, [1], True], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_whole_number_is_refused_by_its_type(verb: str, wrong: Any) -> None:
+    name = verb.partition(",")[0]
+    with pytest.raises(UsageError, match=rf"^{name}: must be a whole number, not {type(wrong).__name__}$"):
+        WHOLE[verb](wrong)
+
+
+def test_other_numbers_of_the_wrong_type(votes: FitResult) -> None:
+    text: Any = "a"
+    with pytest.raises(UsageError, match="^--margin: must be a number, not str$"):
+        dpmix.contrast(votes, margin=text, quiet=True)
+    with pytest.raises(UsageError, match="^--confidence: must be a number, not str$"):
+        dpmix.audit(SPEC, confidence=text, quiet=True)
+    for wrong, said in [(text, "a whole number, not str"), (10**12, "from 1 to 100,000,000"), (0, "from 1")]:
+        with pytest.raises(UsageError, match=f"^records: .*{said}"):
+            dpmix.synthesize(NAIVE, chains=votes, records=wrong, quiet=True)
+    given: dict[str, Any] = {"epsilon": 1j, "n": 1j, "mechanism": 3}
+    for name, number in given.items():
+        with pytest.raises(UsageError, match=f"^--{name}: must be a n.* or a list of n.*, not "):
+            dpmix.advise(ADVISED, quiet=True, **{name: number})
+    for huge in (10**400, float("inf"), float("nan")):
+        with pytest.raises(UsageError, match="must be a positive number$"):
+            dpmix.advise(ADVISED, epsilon=huge, quiet=True)
+    with pytest.raises(UsageError, match="^--mechanism: names none"):
+        dpmix.advise(ADVISED, mechanism=[], quiet=True)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    given: list[Any] = [np.array([2, 1]), np.int64(2), np.float32(2), pandas.Series([1.0, 2.0])]
+    for each in given:
+        assert epsilons_of(each)[-1] == 2.0 and records_of(each)[-1] == 2
+    assert whole_of(np.int32(3), "n") == 3 and real_of(np.float32(0.5), "x") == 0.5
+
+
+def test_one_override_is_its_text_alone(votes: FitResult, tmp_path: Path) -> None:
+    listed = dpmix.summarize(votes, overrides=["summary.level=0.5"], quiet=True)
+    assert dpmix.summarize(votes, overrides="summary.level=0.5", quiet=True).to_json() == listed.to_json()
+    own = {"model": SPEC["model"]}
+    again = dpmix.fit(own, small_release(), tmp_path / "c.h5", overrides="sampler.iterations=4", quiet=True)
+    assert again.draws == 2
+    wrong: dict[str, Any] = {"NoneType": None, "int": 3, "dict": {"summary.level": 0.5}, "bytes": b"a=1"}
+    for kind, given in wrong.items():
+        for verb in (
+            lambda given: dpmix.summarize(votes, overrides=given, quiet=True),
+            lambda given: dpmix.fit(SPEC, small_release(), overrides=given, quiet=True),
+            lambda given: dpmix.privatize(SPEC, overrides=given, quiet=True),
+            lambda given: dpmix.sweep({"base": SPEC}, tmp_path / "s", overrides=given, quiet=True),
+        ):
+            with pytest.raises(SpecError, match=f"^overrides: must be a list of texts .* not {kind}$"):
+                verb(given)
+
+
+def test_names_that_promise_another_format_are_refused(votes: FitResult, tmp_path: Path) -> None:
+    page, hdf5 = "a report is an HTML page; .* ends in .html or .htm$", "is an HDF5 file; give it a name"
+    said: dict[str, Callable[[], Any]] = {
+        f"s.csv: a summary {hdf5}": lambda: dpmix.summarize(votes, tmp_path / "s.csv", quiet=True),
+        f"s.html: a comparison {hdf5}": lambda: dpmix.contrast(votes, tmp_path / "s.html", quiet=True),
+        f"c.csv: a chains file {hdf5}": lambda: dpmix.fit(
+            {"model": SPEC["model"]}, small_release(), tmp_path / "c.csv", quiet=True
+        ),
+        f"x.png: {page}": lambda: dpmix.summarize(votes, report=tmp_path / "x.png", quiet=True),
+        f"x.json: {page}": lambda: dpmix.contrast(votes, report=tmp_path / "x.json", quiet=True),
+        f"x.h5: {page}": lambda: dpmix.summarize(votes, report=tmp_path / "x.h5", quiet=True),
+    }
+    for text, verb in said.items():
+        with pytest.raises(UsageError, match=text):
+            verb()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("table", [3, [[1.0, 2.0]], np.zeros((2, 2)), b"at.csv"], ids=type)

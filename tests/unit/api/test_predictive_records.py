@@ -438,7 +438,7 @@ def test_how_many_are_drawn_needs_no_section_of_synthesis(tmp_path, monkeypatch)
 def test_nonsense_is_refused_before_any_work(tmp_path):
     path, _ = _normals(tmp_path)
     for records in (0, -3, 2.5, True):
-        with pytest.raises(UsageError, match="whole number of at least 1"):
+        with pytest.raises(UsageError, match=r"^records: (must be a whole number|-?\d must be from 1)"):
             predictive_records(path, records=records)
     with pytest.raises(UsageError, match="no spec to override"):
         predictive_records(path, overrides=["synthesis.records=3"])

@@ -49,6 +49,7 @@ REFUSED = {
     "a key": (2, "summary.levle", ("summarize", "mixture.h5", "--set", "summary.levle=1")),
     "two fits": (3, "differs from", ("summarize", "mixture.h5", "votes.h5")),
     "no groups": (3, "without groups", ("summarize", "mixture.h5", "--contrast")),
+    "no page": (2, "a report is an HTML page", ("summarize", "mixture.h5", "--report", "new.json")),
     "another model": (3, "model mixture, which predicts no", ("predict", "mixture.h5", "--at", "at.csv")),
     "no table": (3, "no table to predict", ("predict", "votes.h5", "--at", "release.h5")),
     "no chains": (3, "release.h5 is a release file", ("predict", "release.h5", "--at", "at.csv")),
