@@ -154,7 +154,9 @@ def _kinds(
     from dpmix.spec.sweep_spec import is_sweep, load_sweep
 
     if isinstance(spec, RunSpec) or not (
-        "base" in spec if isinstance(spec, Mapping) else is_sweep(Path(spec))
+        "base" in spec
+        if isinstance(spec, Mapping)
+        else isinstance(spec, str | os.PathLike) and is_sweep(Path(spec))
     ):
         return [load_spec(spec, overrides)]
     if release is not None:

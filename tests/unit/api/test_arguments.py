@@ -151,6 +151,9 @@ def test_what_is_no_whole_number_is_refused_by_its_type(verb: str, wrong: Any) -
 
 def test_other_numbers_of_the_wrong_type(votes: FitResult) -> None:
     text: Any = "a"
+    nothing: Any = None
+    with pytest.raises(SpecError, match="^a spec is a mapping, a path or a RunSpec, not NoneType$"):
+        dpmix.warmup(nothing, quiet=True)
     with pytest.raises(UsageError, match="^--margin: must be a number, not str$"):
         dpmix.contrast(votes, margin=text, quiet=True)
     with pytest.raises(UsageError, match="^--confidence: must be a number, not str$"):
