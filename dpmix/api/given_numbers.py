@@ -8,8 +8,6 @@ from typing import SupportsIndex, cast
 
 from dpmix.errors import UsageError
 
-__all__ = ["real_of", "whole_of"]
-
 
 def whole_of(given: object, name: str) -> int:
     """Return the whole number that an argument of this name gives.
