@@ -62,7 +62,12 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spec = {
         "data": {**data, "categories": {"s": ["ja", "no"]}},
         "mechanism": {"kind": "clamped_moments", "bounds": [[-6, 6], [-4, 4], [-12, 12]], "epsilon": 40.0},
-        "model": {"kind": "linear_regression", "predict": [[0.0, 0.0], [1.0, 0.0]], "prior_sd": 5.0},
+        "model": {
+            "kind": "linear_regression",
+            "predict": [[0.0, 0.0], [1.0, 0.0]],
+            "prior_sd": 5.0,
+            "sigma2_prior": {"a": 3.0, "b": 36.0},  # a scale that is learned takes longer chains
+        },
         "sampler": {"iterations": 1500, "burn_in": 500, "chains": 2, "seed": 1},
     }
     return fitted(spec, folder)

@@ -20,6 +20,7 @@ import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, UsageError
 from dpmix.report.page import contrast_figure, panels, render_contrast
+from dpmix.run.chains_reader import read_chains
 from dpmix.run.exit_codes import run
 from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee, _meant
 from dpmix.summary.dated import NONE, Dated
@@ -204,7 +205,8 @@ def test_no_joint_guarantee_is_stated_unless_groups_are_public(fits: Path, tmp_p
     larger = dpmix.contrast(pair, public_groups=True).guarantee
     assert larger.adjacency == "replacement, public parts" and larger.delta == 0.0
     assert larger.epsilon == pytest.approx(2.0)
-    assert larger.rho == pytest.approx(1 + math.exp(-2.0))
+    rhos = [float(str(read_chains([path]).attrs["rho"])) for path in pair]
+    assert larger.rho == pytest.approx(max(rhos)) and max(rhos) < 1 + math.exp(-2.0)
     assert "the larger of the two" in larger.words
     # these are simulated: the guarantee says that it is of noise that was not real
     assert "had their noise been real" in larger.words
@@ -217,7 +219,7 @@ def test_no_joint_guarantee_is_stated_unless_groups_are_public(fits: Path, tmp_p
     public = dpmix.contrast(parts, public_groups=True).guarantee
     assert (public.epsilon, public.rho) == (larger.epsilon, larger.rho)
     assert public.words == (
-        "Together the two releases satisfy 2-differential privacy and 1.136-zero-concentrated differential "
+        "Together the two releases satisfy 2-differential privacy and 0.5439-zero-concentrated differential "
         "privacy, the larger of the two, on the statement that they are of different groups, and that who is "
         "in which is public, and does not change when a record is replaced."
     )
