@@ -189,10 +189,10 @@ def _of_regression(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     )
     square = float(units.half[-1]) ** 2
     a, b = model.sigma2_prior.a, model.sigma2_prior.b
-    scale = ERRORS_SCALE if b is None else float(b) / square
+    scale = float(b) / square if isinstance(b, float) else ERRORS_SCALE
     mean = scale / (a - 1.0) if a > 1.0 else scale / ERRORS_SHAPE
     errors = (mean, mean**2 / (a - 2.0) if a > 2.0 else mean**2)
-    if b is None:  # the scale is learned: its square is three times that of its mean
+    if b == "learned":  # the scale: its square is three times that of its mean
         errors = (mean, mean**2 * (3.0 * (a - 1.0) / (a - 2.0) - 1.0) if a > 2.0 else 3.0 * mean**2)
     if model.sigma2 is not None:
         errors = (float(model.sigma2) / square, 0.0)

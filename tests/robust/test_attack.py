@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpmix.mechanisms.curators.mechanism
-import dpmix.mechanisms.curators.one_column
+import dpmix.privacy.noise
 from attacking import groups, order
 from attacking.__main__ import main
 from attacking.outcome import best_accuracy, guessed, table
@@ -47,8 +46,7 @@ def test_row_order_and_groups_quickly(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_release_in_its_own_order_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (dpmix.mechanisms.curators.mechanism, dpmix.mechanisms.curators.one_column):
-        monkeypatch.setattr(module, "random_order", lambda n: np.arange(n))
+    monkeypatch.setattr(dpmix.privacy.noise, "random_order", lambda n: np.arange(n))
     monkeypatch.setattr(order, "FILES", {"laplace": order.FILES["laplace"]})
     assert main(["--runs", "40", "--only", "order"]) == 1
     assert "BEATEN" in capsys.readouterr().out

@@ -106,8 +106,8 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     """Return release and prior as compiled functions take them, on the rescaled variables.
 
     What is stated of errors and predictors is in the units of the data; what is left out is the default on
-    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, b) with b ~ Gamma(1/2) of mean
-    1/4, predictors as clusters of multivariate normal mixtures.
+    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), whose scale is the mean
+    of a Gamma(1/2) law where it is learned, predictors as clusters of multivariate normal mixtures.
     """
     units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
@@ -117,7 +117,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
     psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
-    scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
+    scale = stated / units.scale(1.0, 2) if isinstance(stated, float) else ERRORS_SCALE
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
     kind = _KINDS[model.response, model.predictors]
     return kind(
@@ -129,7 +129,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
         beta_precision=_floats(sd**-2.0),
         shape=float(model.sigma2_prior.a),
         scale=float(scale),
-        learned=stated is None,
+        learned=stated == "learned",
         centre=_floats(centre),
         weight=float(prior.lambda_),
         freedom=float(freedom),

@@ -48,7 +48,7 @@ KNOWN = Line(
 )
 HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
 OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
-LEARNED = dataclasses.replace(FREE, learned=True, b=0.25 * 2.25**2)  # the default's, as no other is learned
+LEARNED = dataclasses.replace(FREE, learned=True, b=0.25 * 2.25**2)  # the default's
 PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER, "learned": LEARNED}
 
 
@@ -62,7 +62,7 @@ def settings(line: Line) -> dict[str, Any]:
     if line.sigma2 is not None:
         found["sigma2"] = line.sigma2
     else:
-        found["sigma2_prior"] = {"a": line.a} | ({} if line.learned else {"b": line.b})
+        found["sigma2_prior"] = {"a": line.a, "b": "learned" if line.learned else line.b}
     prior: dict[str, Any] = {"lambda": line.weight, "nu": line.nu}
     for key, value in (("x_mean", line.x_mean), ("x_cov", line.x_cov)):
         if value is not None:
@@ -273,7 +273,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
     # on variables rescaled to [-1, 1], whatever the bounds
     assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
-    assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, True)
+    assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, False)
     assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
     assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
     low, high = BOUNDS.T

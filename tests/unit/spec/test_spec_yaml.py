@@ -32,7 +32,9 @@ def refusal(function: Callable[[Any], Any], argument: Any) -> str:
 def specs(draw: Any) -> dict[str, Any]:
     """Draw contents of valid specs."""
     source = full_spec()
-    lo, hi = draw(st.tuples(st.floats(-1e100, 1e100), st.floats(-1e100, 1e100)).filter(lambda p: p[0] < p[1]))
+    lo, hi = draw(
+        st.tuples(st.floats(-1e100, 1e100), st.floats(-1e100, 1e100)).filter(lambda p: p[1] - p[0] > 1e-100)
+    )
     columns = draw(st.lists(st.text(min_size=1), min_size=1, max_size=3, unique=True))
     source["data"] = {"path": "x.csv", "columns": columns, "domain": [[lo, hi]] * len(columns)}
     noise = draw(
