@@ -40,9 +40,9 @@ from dpmix.models.linear_regression.joint import (
     carry,
     coordinates,
     follow,
-    given_sums,
     log_prior,
     move_jointly,
+    register_given_sums,
     unpack,
 )
 from dpmix.models.linear_regression.latent_records import (
@@ -87,24 +87,7 @@ def start_within(law: Moments, values: NDArray[np.float64]) -> None:
         values[2 * q :] = np.eye(q - 1).ravel()
 
 
-@given_sums.register
-def _given_sums(model: ClampedPredictorMoments, released):
-    return ClampedPredictorMoments(
-        model.columns,
-        released,
-        model.bounds,
-        model.rate,
-        model.beta_mean,
-        model.beta_precision,
-        model.shape,
-        model.scale,
-        model.learned,
-        model.centre,
-        model.weight,
-        model.freedom,
-        model.psi,
-        model.known,
-    )
+register_given_sums(ClampedPredictorMoments)
 
 
 for function in (recount, log_change, replace):

@@ -458,24 +458,31 @@ def given_sums(model, released):
     """Return the same with other released sums (size,)."""
 
 
-@given_sums.register
-def _given_sums(model: Moments, released):
-    return Moments(
-        model.columns,
-        released,
-        model.bounds,
-        model.rate,
-        model.beta_mean,
-        model.beta_precision,
-        model.shape,
-        model.scale,
-        model.learned,
-        model.centre,
-        model.weight,
-        model.freedom,
-        model.psi,
-        model.known,
-    )
+def register_given_sums(kind: type[Moments]) -> None:
+    """Have `given_sums` make laws of this kind, field by field, as compiled code has no other way."""
+
+    def given(model, released):
+        return kind(
+            model.columns,
+            released,
+            model.bounds,
+            model.rate,
+            model.beta_mean,
+            model.beta_precision,
+            model.shape,
+            model.scale,
+            model.learned,
+            model.centre,
+            model.weight,
+            model.freedom,
+            model.psi,
+            model.known,
+        )
+
+    given_sums.register(given, kind)
+
+
+register_given_sums(Moments)
 
 
 @njit

@@ -40,11 +40,11 @@ from dpmix.models.linear_regression.joint import (
     carry,
     coordinates,
     follow,
-    given_sums,
     learn,
     learnt_room,
     log_prior,
     pack,
+    register_given_sums,
     slice_lines,
     unpack,
 )
@@ -96,24 +96,7 @@ def make_learnt(law: Moments) -> NDArray[np.float64]:
     return np.concatenate([learnt, root.ravel(), root[:line, :line].ravel()])
 
 
-@given_sums.register
-def _given_sums(model: TruncatedMoments, released):
-    return TruncatedMoments(
-        model.columns,
-        released,
-        model.bounds,
-        model.rate,
-        model.beta_mean,
-        model.beta_precision,
-        model.shape,
-        model.scale,
-        model.learned,
-        model.centre,
-        model.weight,
-        model.freedom,
-        model.psi,
-        model.known,
-    )
+register_given_sums(TruncatedMoments)
 
 
 for function in (recount, log_change, replace):

@@ -12,7 +12,7 @@ from dpmix.models.linear_regression.clamped_predictors import (
     scale_with_laws,
     set_scaled,
 )
-from dpmix.models.linear_regression.joint import ACTIVE, approximate, carry, given_sums
+from dpmix.models.linear_regression.joint import ACTIVE, approximate, carry, register_given_sums
 from dpmix.models.linear_regression.latent_records import clip, offer_block
 from dpmix.models.linear_regression.truncated import TruncatedMoments, line_in, mean_of
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
@@ -30,24 +30,7 @@ for function in (recount, log_change, replace, draw_record, offer_block, carry, 
 _draw_line_and_law = draw_theta.registered[(TruncatedMoments,)]
 
 
-@given_sums.register
-def _given_sums(model: TruncatedClampedMoments, released):
-    return TruncatedClampedMoments(
-        model.columns,
-        released,
-        model.bounds,
-        model.rate,
-        model.beta_mean,
-        model.beta_precision,
-        model.shape,
-        model.scale,
-        model.learned,
-        model.centre,
-        model.weight,
-        model.freedom,
-        model.psi,
-        model.known,
-    )
+register_given_sums(TruncatedClampedMoments)
 
 
 @line_in.register
