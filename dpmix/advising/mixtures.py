@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.kernels.beta import Beta
-from dpmix.kernels.normal_family import LearnedNormal
+from dpmix.kernels.layout import Learned
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise
@@ -237,7 +237,7 @@ class MixtureAdvice:
         empty = Measures(
             np.zeros(size, dtype=np.int64), np.empty(0), self.family.draw(rng, 1)[:, :0], np.ones(size)
         )
-        base = self.family.draw_base(rng, size) if isinstance(self.family, LearnedNormal) else None
+        base = self.family.draw_base(rng, size) if isinstance(self.family, Learned) else None
         return _ranges(self._values(draw_measures(empty, alpha, 0.0, self.family, rng, base)))
 
     def _values(self, drawn: Measures) -> Floats:

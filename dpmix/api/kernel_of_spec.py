@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 from dpmix.api.task import Constants, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.kernels.beta import LAMBDA
 from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import (
-    BETA,
     NIG,
     NIW,
+    PLACE_SPREAD,
     SCALE_SHAPE,
     BetaMixture,
     GammaPrior,
     MixtureSection,
     MultivariateNormalMixture,
     NormalMixture,
+    gammas_of,
     nig_from_bounds,
     niw_from_bounds,
 )
@@ -87,11 +89,12 @@ def _beta(model: BetaMixture, pairs: Pairs) -> SourcedKernel:
     if pairs[0] is None:
         raise SpecError("mechanism.domain: missing; a beta kernel lives on the public bounds")
     lo, hi = pairs[0]
-    base: Any = BETA if model.base is None else model.base
-    a_shape, a_rate, b_shape, b_rate = (float(getattr(base, name)) for name in BETA._fields)
-    return SourcedKernel(
-        Beta(a_shape, a_rate, b_shape, b_rate, lo, hi - lo), "bounds" if model.base is None else "spec"
-    )
+    base, given = model.base, gammas_of(model)
+    kernel = Beta(*map(float, given), lo, hi - lo)
+    source = "bounds" if base is None or base.from_bounds else "spec"
+    learns = base is None or bool(base.learn)
+    spread = np.array([PLACE_SPREAD])
+    return SourcedKernel(kernel, source, learned_base(kernel, spread, SCALE_SHAPE) if learns else None)
 
 
 def _normal(
@@ -228,6 +231,10 @@ def base_constants(kernel: Kernel, learned: LearnedBase | None = None) -> Consta
     own: Constants | None = getattr(kernel, "constants", None)  # of kernels that are registered
     if own is not None:
         return own
+    if learned is not None and isinstance(kernel, Beta):
+        spread = float(learned.spread[0])
+        known = {"base_place_sd": spread, "base_rate_shape": learned.shape, "base_lambda": LAMBDA}
+        return {**base_constants(kernel), **known}
     if learned is not None:
         several = isinstance(kernel, MultivariateNormal)
         spread = learned.spread if several else float(learned.spread[0])
@@ -258,6 +265,8 @@ def base_shapes(kernel: object, learned: LearnedBase | None) -> dict[str, tuple[
     if isinstance(kernel, MultivariateNormal):
         d = len(learned.spread)
         return {"base_mu0": (d,), "base_psi": (d,)}
+    if isinstance(kernel, Beta):
+        return {"base_place": (), "base_rate": ()}
     return {"base_mu0": (), "base_b": ()}
 
 

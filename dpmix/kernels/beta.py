@@ -5,6 +5,13 @@ parameters round to 0 or 1, their logits do not. Parameters move in (log a, log 
 given latent values (Beraha, Favaro and Rao 2024, Appendix B, which takes the identity for our metric) and by
 random walks where the latent values are integrated out. Both take their scale from the Fisher information at
 the point they start from, and weigh the way back by that at the point proposed.
+
+A base measure that is learned (`dpmix.kernels.learned_base`) has a place besides, around which components lie
+the closer the narrower they are, as under a normal-inverse-gamma one: with t = a + b and p = a / t
+
+    t ~ Gamma(a_shape + b_shape, rate),    p | t ~ Beta(a_shape + lam t m, b_shape + lam t (1 - m)),
+
+m the place. At lam = 0 this is the base measure of independent gammas of one rate.
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 
 A, B = 0, 1
 
+LAMBDA = 0.16  # weight of a learned place: a cluster's mean varies around it by its variance over this
 STEPS = 5  # Langevin steps a call
 TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
 LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
@@ -35,7 +43,8 @@ _SMALLEST, _LARGEST = 1e-100, 1e100  # the base measure is cut here, far from wh
 class Beta(NamedTuple):
     """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), (y - lo) / width ~ Beta(a, b).
 
-    See methods, section 4. The base measure is restricted to 1e-100 < a, b < 1e100.
+    See methods, section 4. The base measure is restricted to 1e-100 < a, b < 1e100. Under a `lam` above 0
+    it is the one around a place above, which is given as a logit, and a_rate is b_rate.
     """
 
     a_shape: float
@@ -44,6 +53,8 @@ class Beta(NamedTuple):
     b_rate: float
     lo: float
     width: float
+    lam: float = 0.0
+    place: float = 0.0
 
     @property
     def parameters(self) -> dict[str, tuple[int, ...]]:
@@ -68,8 +79,68 @@ def _draw_parameter(rng, shape, rate):
 
 @draw_prior.register
 def _draw_prior(kernel: Beta, rng, theta, h):
+    if kernel.lam > 0.0:
+        _draw_around(kernel, rng, theta, h)
+        return
     theta[A, h] = _draw_parameter(rng, kernel.a_shape, kernel.a_rate)
     theta[B, h] = _draw_parameter(rng, kernel.b_shape, kernel.b_rate)
+
+
+@njit
+def _draw_around(kernel, rng, theta, h):
+    """Draw from a base measure that has a place."""
+    while True:
+        total = _draw_parameter(rng, kernel.a_shape + kernel.b_shape, kernel.a_rate)
+        one, other = _around(kernel, total)
+        left, right = log_sides(
+            log_gamma_draw(rng, kernel.a_shape + one) - log_gamma_draw(rng, kernel.b_shape + other)
+        )
+        a, b = total * math.exp(left), total * math.exp(right)
+        if a > _SMALLEST and b > _SMALLEST:
+            theta[A, h], theta[B, h] = a, b
+            return
+
+
+@njit
+def _around(kernel, total):
+    """Return what the place adds to the shapes of p given t."""
+    left, right = log_sides(kernel.place)
+    return kernel.lam * total * math.exp(left), kernel.lam * total * math.exp(right)
+
+
+@njit
+def _log_around(kernel, a, b):
+    """Return what the place adds to the log prior density of (log a, log b)."""
+    one, other = _around(kernel, a + b)
+    left, right = log_sides(math.log(a) - math.log(b))
+    value = one * left + other * right - log_beta(kernel.a_shape + one, kernel.b_shape + other)
+    return value + log_beta(kernel.a_shape, kernel.b_shape)
+
+
+@njit
+def _slopes_around(kernel, a, b):
+    """Return the gradient of `_log_around` in (log a, log b)."""
+    total = a + b
+    one, other = _around(kernel, total)
+    left, right = log_sides(math.log(a) - math.log(b))
+    first, second = kernel.a_shape + one, kernel.b_shape + other
+    of_total = one * (left - digamma(first)) + other * (right - digamma(second))
+    of_total += (one + other) * digamma(first + second)
+    share, rest = math.exp(left), math.exp(right)
+    of_logit = one * rest - other * share
+    return share * of_total + of_logit, rest * of_total - of_logit
+
+
+@njit
+def prior_slopes_of(kernel, a, b):
+    """Return the gradient of the log prior density in (log a, log b), and a scale of its curvature (3)."""
+    one, other = kernel.a_rate * a, kernel.b_rate * b
+    slope_a, slope_b = kernel.a_shape - one, kernel.b_shape - other
+    if kernel.lam > 0.0:
+        more_a, more_b = _slopes_around(kernel, a, b)
+        slope_a, slope_b = slope_a + more_a, slope_b + more_b
+    aa, ab, bb = _prior_information(kernel, a, b)
+    return slope_a, slope_b, aa, ab, bb
 
 
 @tally.register
@@ -98,7 +169,10 @@ def _log_prior(kernel: Beta, theta, h):
     a, b = theta[A, h], theta[B, h]
     if not (_SMALLEST < a < _LARGEST and _SMALLEST < b < _LARGEST):
         return -math.inf
-    return kernel.a_shape * math.log(a) - kernel.a_rate * a + kernel.b_shape * math.log(b) - kernel.b_rate * b
+    value = (
+        kernel.a_shape * math.log(a) - kernel.a_rate * a + kernel.b_shape * math.log(b) - kernel.b_rate * b
+    )
+    return value + _log_around(kernel, a, b) if kernel.lam > 0.0 else value
 
 
 @njit
@@ -112,8 +186,13 @@ def _information(a, b):
 
 @njit
 def _prior_information(kernel, a, b):
-    """Return a scale of the prior's curvature in (log a, log b): half of what it is plus half of its mean."""
-    return 0.5 * (kernel.a_shape + kernel.a_rate * a), 0.5 * (kernel.b_shape + kernel.b_rate * b)
+    """Return a scale of the prior's curvature in (log a, log b): half of what it is plus half of its mean.
+
+    Entries (a, a), (a, b), (b, b); a place adds that of p given t, of log a - log b.
+    """
+    around = kernel.lam * a * (b / (a + b))
+    aa = 0.5 * (kernel.a_shape + kernel.a_rate * a) + around
+    return aa, -around, 0.5 * (kernel.b_shape + kernel.b_rate * b) + around
 
 
 @njit
@@ -126,6 +205,9 @@ def _log_posterior(kernel, count, stats, h, a, b):
     # a digamma(a) = a digamma(a + 1) - 1
     slope_a = kernel.a_shape + count * (1.0 - a * digamma(a + 1.0)) + a * (both + sum_a - kernel.a_rate)
     slope_b = kernel.b_shape + count * (1.0 - b * digamma(b + 1.0)) + b * (both + sum_b - kernel.b_rate)
+    if kernel.lam > 0.0:
+        more_a, more_b = _slopes_around(kernel, a, b)
+        return value + _log_around(kernel, a, b), slope_a + more_a, slope_b + more_b
     return value, slope_a, slope_b
 
 
@@ -134,8 +216,8 @@ def _langevin(kernel, count, stats, h, a, b, step):
     """Return log posterior, drift (2) and metric (aa, ab, bb) of a Langevin step from (a, b)."""
     value, slope_a, slope_b = _log_posterior(kernel, count, stats, h, a, b)
     aa, ab, bb = _information(a, b)
-    prior_a, prior_b = _prior_information(kernel, a, b)
-    aa, ab, bb = count * aa + prior_a, count * ab, count * bb + prior_b
+    prior_a, prior_ab, prior_b = _prior_information(kernel, a, b)
+    aa, ab, bb = count * aa + prior_a, count * ab + prior_ab, count * bb + prior_b
     determinant = aa * bb - ab * ab
     drift_a = (bb * slope_a - ab * slope_b) / determinant
     drift_b = (aa * slope_b - ab * slope_a) / determinant
@@ -215,10 +297,10 @@ def _walk_information(kernel, a, b, count, spread):
     kept = share * share * left * right / ((left + sd) * (right + sd)) if noise > 0.0 else 1.0
     aa, ab, bb = _information(a, b)
     lost = 1.0 - kept
-    prior_a, prior_b = _prior_information(kernel, a, b)
+    prior_a, prior_ab, prior_b = _prior_information(kernel, a, b)
     return (
         count * (kept * aa + lost * (by_mean + mean * mean * by_variance)) + prior_a,
-        count * (kept * ab + lost * (mean * rest * by_variance - by_mean)),
+        count * (kept * ab + lost * (mean * rest * by_variance - by_mean)) + prior_ab,
         count * (kept * bb + lost * (by_mean + rest * rest * by_variance)) + prior_b,
     )
 

@@ -1,4 +1,4 @@
-"""Beta kernels on a domain, with independent gamma priors on both shapes.
+"""Beta kernels on a domain, with independent gamma priors on both shapes, or with one that is learned.
 
 A record y on [lo, lo + width] has u = (y - lo) / width ~ Beta(a, b). Everything is computed from log u and
 log(1 - u), so that nothing is lost near the ends.
@@ -6,14 +6,16 @@ log(1 - u), so that nothing is lost near the ends.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import Floats, Layout
+from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
 
 _LEAST = 1e-10
 _CHUNK = 1 << 20
@@ -21,39 +23,37 @@ _FARTHEST = 1e8
 _POINTS = 1600
 _RULE = 100
 _KEPT = 64
+_LEAST_RATE = 1e-12  # as chains have it
+_NARROW, _FARTHEST_PLACE, _PLACES = 400.0, 12.0, 120
 
 
-@dataclass(frozen=True)
-class BetaGamma:
-    """Kernel Beta(a, b) on [lo, lo + width], a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate).
+class BetaKernel(ABC):
+    """The kernel Beta(a, b) on [lo, lo + width]; atoms are rows a, b.
 
-    Parameters
+    Attributes
     ----------
-    a_shape, a_rate, b_shape, b_rate : float
-        Of the base measure, positive.
     lo, width : float
         The domain, in the data's units.
     logit : bool
         Whether points, and densities with them, are of log(u / (1 - u)) rather than of y.
     """
 
-    a_shape: float
-    a_rate: float
-    b_shape: float
-    b_rate: float
     lo: float
     width: float
-    logit: bool = False
+    logit: bool
+
+    @property
+    @abstractmethod
+    def _rule(self) -> tuple[Floats, Floats, Floats]:
+        """Return nodes a, b and weights (K,) over the base measure."""
+
+    @abstractmethod
+    def for_distance(self) -> Self:
+        """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
 
     def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
         """Return atoms from `a` and `b`."""
         return np.stack([parameters["a"], parameters["b"]])
-
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw `size` independent atoms."""
-        a = rng.gamma(self.a_shape, 1.0 / self.a_rate, size)
-        b = rng.gamma(self.b_shape, 1.0 / self.b_rate, size)
-        return np.maximum(np.stack([a, b]), 1e-300)  # shapes below 0.01 may round to zero
 
     def densities(self, weights: Floats, atoms: Floats, y: Floats) -> Floats:
         """Weighted beta densities, shape (size, y.size); 0 outside the domain and at its ends."""
@@ -107,23 +107,6 @@ class BetaGamma:
         return np.asarray(logit if self.logit else self.lo + self.width * special.expit(logit))
 
     @cached_property
-    def _rule(self) -> tuple[Floats, Floats, Floats]:
-        """Nodes a, b (K,), (L,) and weights (K, L) over the base measure, 1/B(a, b) left out.
-
-        Even steps in log a and log b. Shapes below 1e-10 are left out: such a kernel has nearly all its mass
-        within e^-1e9 of an end.
-        """
-        rules = []
-        for shape, rate in ((self.a_shape, self.a_rate), (self.b_shape, self.b_rate)):
-            low = np.log(max(float(special.gammaincinv(shape, 1e-14)) / rate, _LEAST))
-            high = np.log(max(float(special.gammainccinv(shape, 1e-17)) / rate, 2.0 * _LEAST))
-            t = np.linspace(low, high, _RULE)
-            log_weight = shape * (t + np.log(rate)) - rate * np.exp(t) - special.gammaln(shape)
-            rules.append((np.exp(t), np.exp(log_weight) * (t[1] - t[0])))
-        (a, first), (b, second) = rules
-        return a, b, first[:, None] * second
-
-    @cached_property
     def _known(self) -> dict[bytes, Floats]:
         """Predictive densities that were computed already, by their points; few, and asked for often."""
         return {}
@@ -139,18 +122,17 @@ class BetaGamma:
 
     def _predictive(self, y: Floats) -> Floats:
         a, b, weights = self._rule
-        a, b = (part.ravel() for part in np.broadcast_arrays(a[:, None], b))
         out = np.empty(y.size)
         step = max(1, _CHUNK // a.size)
         for start in range(0, y.size, step):
             part = y[start : start + step]
-            out[start : start + step] = self.densities(weights.ravel(), np.stack([a, b]), part).sum(axis=0)
+            out[start : start + step] = self.densities(weights, np.stack([a, b]), part).sum(axis=0)
         return out
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats]:
         """Points of log(u / (1 - u)), and the distribution function of the prior predictive there."""
-        bent = replace(self, logit=True)
+        bent = self.for_distance()
         nodes = bent.nodes()
         density = bent.predictive(nodes)
         pieces = 0.5 * np.diff(nodes) * (density[1:] + density[:-1])
@@ -167,7 +149,7 @@ class BetaGamma:
     def predictive_moments(self) -> tuple[float, float]:
         """Mean and variance of the prior predictive, by quadrature."""
         a, b, weights = self._rule
-        means, variances = self.moments(np.stack(np.broadcast_arrays(a[:, None], b)))
+        means, variances = self.moments(np.stack([a, b]))
         shares = weights / weights.sum()
         mean = self.lo + float((shares * (means - self.lo)).sum())
         return mean, float((shares * (variances + (means - mean) ** 2)).sum())
@@ -185,10 +167,177 @@ class BetaGamma:
         out[np.abs(grid - high) <= close] = high - 0.5 * min(np.diff(grid).min(), self.width)
         return out
 
-    def for_distance(self) -> BetaGamma:
+
+@dataclass(frozen=True)
+class BetaGamma(BetaKernel):
+    """The base measure a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate).
+
+    Parameters
+    ----------
+    a_shape, a_rate, b_shape, b_rate : float
+        Of the base measure, positive.
+    lo, width, logit
+        As in `BetaKernel`.
+    """
+
+    a_shape: float
+    a_rate: float
+    b_shape: float
+    b_rate: float
+    lo: float
+    width: float
+    logit: bool = False
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw `size` independent atoms."""
+        a = rng.gamma(self.a_shape, 1.0 / self.a_rate, size)
+        b = rng.gamma(self.b_shape, 1.0 / self.b_rate, size)
+        return np.maximum(np.stack([a, b]), 1e-300)  # shapes below 0.01 may round to zero
+
+    @cached_property
+    def _rule(self) -> tuple[Floats, Floats, Floats]:
+        """Nodes and weights over the base measure, 1/B(a, b) left out.
+
+        Even steps in log a and log b. Shapes below 1e-10 are left out: such a kernel has nearly all its mass
+        within e^-1e9 of an end.
+        """
+        rules = []
+        for shape, rate in ((self.a_shape, self.a_rate), (self.b_shape, self.b_rate)):
+            low = np.log(max(float(special.gammaincinv(shape, 1e-14)) / rate, _LEAST))
+            high = np.log(max(float(special.gammainccinv(shape, 1e-17)) / rate, 2.0 * _LEAST))
+            t = np.linspace(low, high, _RULE)
+            log_weight = shape * (t + np.log(rate)) - rate * np.exp(t) - special.gammaln(shape)
+            rules.append((np.exp(t), np.exp(log_weight) * (t[1] - t[0])))
+        (a, first), (b, second) = rules
+        return np.repeat(a, b.size), np.tile(b, a.size), (first[:, None] * second).ravel()
+
+    def for_distance(self) -> Self:
         """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
         return replace(self, logit=True)
 
+
+# Beta kernels whose base measure's place and rate are learned (methods, section 15): t = a + b, p = a / t,
+#
+#     logit m ~ N(logit m0, spread^2),            r ~ Gamma(k, k / r0),
+#     t ~ Gamma(a_shape + b_shape, r),            p ~ Beta(a_shape + lam t m, b_shape + lam t (1 - m)),
+#
+# with m and r the same for all components of a draw. A saved state has values of its own, `base` (2, 1): the
+# logit of m, and r. Given t a record of an unseen component is taken for the beta of its mean and variance,
+# which it is where components are narrow.
+
+
+@dataclass(frozen=True)
+class LearnedBeta(BetaKernel, Learned):
+    """The base measure whose place and rate are learned.
+
+    Parameters
+    ----------
+    a_shape, b_shape, rate : float
+        As in `BetaGamma`, the rate at the mean of its prior.
+    lam : float
+        Weight of the place.
+    spread : float
+        Prior standard deviation of its logit, about that of a_shape / (a_shape + b_shape).
+    shape : float
+        Of the gamma prior of the rate, k above.
+    lo, width, logit
+        As in `BetaKernel`.
+    """
+
+    a_shape: float
+    b_shape: float
+    rate: float
+    lam: float
+    spread: float
+    shape: float
+    lo: float
+    width: float
+    logit: bool = False
+
+    @property
+    def centre(self) -> float:
+        """The prior mean of the place's logit."""
+        return float(np.log(self.a_shape / self.b_shape))
+
+    @property
+    def shapes(self) -> float:
+        """The shape of a + b."""
+        return self.a_shape + self.b_shape
+
+    def around(self, place: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Return both shapes of p given logits of places, and t."""
+        along = self.lam * total
+        return self.a_shape + along * special.expit(place), self.b_shape + along * special.expit(-place)
+
+    def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw logits of places, and rates, from their priors, shape (size, 2, 1)."""
+        place = self.centre + self.spread * rng.standard_normal(size)
+        rate = rng.gamma(self.shape, self.rate / self.shape, size)
+        return np.stack([place, np.maximum(rate, _LEAST_RATE)], axis=1)[:, :, None]
+
+    def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
+        """Draw an atom from each of the base measures (size, 2, 1)."""
+        total = rng.gamma(self.shapes, 1.0 / base[:, 1, 0])
+        one, other = (rng.gamma(shape) for shape in self.around(base[:, 0, 0], total))
+        return np.maximum(np.stack([one, other]) * (total / (one + other)), 1e-300)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw atoms that share no place and rate."""
+        return self.draw_given(rng, self.draw_base(rng, size))
+
+    def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
+        """Return weights (nodes,) and atoms (2, size nodes) of betas like a record of an unseen component.
+
+        Gauss's rule over t. Of p ~ Beta(c, d) a record has the mean c / (c + d), and the variance of
+        Beta(c x, d x), x = t / (c + d + t + 1).
+        """
+        t, weights = special.roots_genlaguerre(nodes, self.shapes - 1.0)
+        total = t / base[:, 1]
+        one, other = self.around(base[:, 0], total)
+        narrow = total / (one + other + total + 1.0)
+        return np.asarray(weights / weights.sum()), np.stack(
+            [(narrow * one).ravel(), (narrow * other).ravel()]
+        )
+
+    @cached_property
+    def _rule(self) -> tuple[Floats, Floats, Floats]:
+        """Nodes and weights over the base measure with place and rate integrated out.
+
+        Even steps in log t and logit p. With r integrated out t r0 / k has a beta prime law (shapes, k),
+        whose tail is heavy: components narrower than those of t = `_NARROW` are taken for these, which are
+        narrow beside the prior of the place.
+        """
+        unit = self.shape / self.rate
+        t = np.linspace(np.log(min(1e-3 * unit, 1.0)), np.log(_NARROW), 50)
+        scaled = np.exp(t) / unit
+        logs = self.shapes * np.log(scaled) - (self.shapes + self.shape) * np.log1p(scaled)
+        of_total = np.exp(logs - special.betaln(self.shapes, self.shape)) * (t[1] - t[0])
+        of_total[-1] += max(1.0 - of_total.sum(), 0.0)
+        x = np.linspace(-_FARTHEST_PLACE, _FARTHEST_PLACE, 2 * _PLACES + 1)
+        places = np.linspace(-5.0, 5.0, _PLACES + 1)
+        of_place, place = np.exp(-0.5 * places**2), self.centre + self.spread * places
+        one, other = (shape[:, :, None] for shape in self.around(place[:, None], np.exp(t)))
+        left, right = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
+        density = np.exp(one * left + other * right - special.betaln(one, other))
+        of_x = np.tensordot(of_place / of_place.sum(), density, axes=1)
+        of_x /= of_x.sum(axis=1, keepdims=True)
+        total, share = np.exp(t)[:, None], special.expit(x)
+        weights = of_total[:, None] * of_x
+        return (total * share).ravel(), (total * special.expit(-x)).ravel(), weights.ravel()
+
+    def for_distance(self) -> Self:
+        """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
+        return replace(self, logit=True)
+
+    def log_base(self, base: Floats) -> Floats:
+        """Return the log prior density of place and rate (.., 2, 1), up to a constant; shape (..,)."""
+        centre, spread = np.array([self.centre]), np.array([self.spread])
+        return log_density_of_base(base, centre, spread, self.shape, np.array([self.rate]))
+
+
+_GAMMAS = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+_DOMAIN = ("domain_lo", "domain_hi")
+_OF_LEARNED = ("base_lambda", "base_place_sd", "base_rate_shape")
 
 LAYOUTS = (
     Layout(
@@ -196,12 +345,23 @@ LAYOUTS = (
         "gamma",
         ("a", "b"),
         ("a", "b"),
-        ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate", "domain_lo", "domain_hi"),
+        (*_GAMMAS, *_DOMAIN),
         family=lambda c, _: BetaGamma(
+            *(c[name] for name in _GAMMAS), c["domain_lo"], c["domain_hi"] - c["domain_lo"]
+        ),
+    ),
+    Layout(
+        "beta",
+        "learned_gamma",
+        ("a", "b"),
+        ("a", "b"),
+        (*_GAMMAS, *_OF_LEARNED, *_DOMAIN),
+        learned=("base_place", "base_rate"),
+        family=lambda c, _: LearnedBeta(
             c["base_a_shape"],
-            c["base_a_rate"],
             c["base_b_shape"],
-            c["base_b_rate"],
+            c["base_a_rate"],
+            *(c[name] for name in _OF_LEARNED),
             c["domain_lo"],
             c["domain_hi"] - c["domain_lo"],
         ),

@@ -8,6 +8,7 @@ starts without numba for it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -67,6 +68,37 @@ class Family(Protocol):
 
     def for_distance(self) -> Family:
         """Return the family in the coordinate in which distances are integrated numerically."""
+
+
+class Learned(ABC):
+    """A base measure whose location and scale are learned: a saved state has values of its own.
+
+    These are `base` (2, d): of normal kernels mu0 and b, or the diagonal of Psi; of a beta kernel the logit
+    of the place, and the rate.
+    """
+
+    @abstractmethod
+    def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw locations and scales from their priors, shape (size, 2, d)."""
+
+    @abstractmethod
+    def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
+        """Draw an atom from each of the base measures (size, 2, d)."""
+
+    @abstractmethod
+    def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
+        """Return weights (nodes,) and atoms (.., size nodes) like a record of an unseen component."""
+
+    @abstractmethod
+    def log_base(self, base: Floats) -> Floats:
+        """Return the log prior density of location and scale (.., 2, d), up to a constant; shape (..,)."""
+
+
+def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: Floats) -> Floats:
+    """Return the log prior density of locations and scales (.., 2, d), up to a constant; shape (..,)."""
+    gap = (base[..., 0, :] - centre) / spread
+    scale = base[..., 1, :] / mean
+    return np.asarray((-0.5 * gap**2 + (shape - 1.0) * np.log(scale) - shape * scale).sum(axis=-1))
 
 
 @dataclass(frozen=True)

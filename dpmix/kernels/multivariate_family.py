@@ -10,8 +10,8 @@ import numpy as np
 from scipy import linalg, special
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Floats, Layout
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, log_density_of_base, rest_weights
+from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
+from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, rest_weights
 
 _BASES = 400  # over which the prior predictive is averaged where location and scales are learned
 _SEED = 20
@@ -111,7 +111,7 @@ class NormalInverseWishart:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedWishart(NormalInverseWishart):
+class LearnedWishart(NormalInverseWishart, Learned):
     """The base measure whose locations and scales are learned, as `LearnedNormal`; psi is diagonal.
 
     Parameters

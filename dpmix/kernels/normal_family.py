@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import Floats, Layout
+from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
 
 LEVELS = 500
 FAR = 1e9
@@ -306,7 +306,7 @@ def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class LearnedNormal(NormalScaleMixture):
+class LearnedNormal(NormalScaleMixture, Learned):
     """The base measure whose location and scale are learned.
 
     Parameters
@@ -383,13 +383,6 @@ class LearnedNormal(NormalScaleMixture):
         return log_density_of_base(
             base, np.array([self.mu0]), np.array([self.spread]), self.shape, np.array([self.b])
         )
-
-
-def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: Floats) -> Floats:
-    """Return the log prior density of locations and scales (.., 2, d), up to a constant; shape (..,)."""
-    gap = (base[..., 0, :] - centre) / spread
-    scale = base[..., 1, :] / mean
-    return np.asarray((-0.5 * gap**2 + (shape - 1.0) * np.log(scale) - shape * scale).sum(axis=-1))
 
 
 LAYOUTS = (

@@ -246,7 +246,7 @@ def _move_along(state, channel, kernel, learned, rng):
             h = state.order[j]
             for i in range(rows):
                 kept[i, h] = theta[i, h]
-            carry(kernel, theta, h, column, shift, factor, learned.values)
+            ratio += carry(kernel, theta, h, column, shift, factor, learned.values)
         after = log_likelihood(state, channel, kernel)
         ratio += after - before
         if -rng.standard_exponential() < ratio:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.numerics.in_words import stated as exact
@@ -12,13 +12,13 @@ from dpmix.spec.data_section import DigitsType
 from dpmix.spec.days import Day, alike
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.model_section import (
-    BETA,
     CONCENTRATION,
     NIG,
     NIW,
     PREDICTORS_CURE,
     RECORDS_SD,
     RECORDS_SD_BETA,
+    RECORDS_SD_BETA_FIXED,
     RECORDS_SD_FIXED,
     BetaMixture,
     GammaPrior,
@@ -26,6 +26,8 @@ from dpmix.spec.model_section import (
     MultivariateNormalMixture,
     NIWBase,
     NormalMixture,
+    beta_in_words,
+    gammas_of,
     nig_from_bounds,
     niw_from_bounds,
     prior_in_words,
@@ -209,12 +211,20 @@ def _mixture(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
 def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
-        gammas: Any = BETA if model.base is None else model.base
-        shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
-        words = "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
-        if model.base is not None or not domain:
+        given, own = gammas_of(model), model.base
+        learned = not grouped and (own is None or bool(own.learn))
+        shapes = [(given.a_shape, given.a_rate), (given.b_shape, given.b_rate)]
+        words = " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
+        words = (
+            f"learned base around {words}: {beta_in_words(given, learned=True)}"
+            if learned
+            else f"base {words}"
+        )
+        if not _from_bounds(own) or not domain:
             return words
-        return words + _spread(model, domain[0], RECORDS_SD_BETA, ": a priori the standard deviation")
+        if learned:
+            return words + _spread(model, domain[0], RECORDS_SD_BETA, "; the standard deviation")
+        return words + _spread(model, domain[0], RECORDS_SD_BETA_FIXED, ": a priori the standard deviation")
     if not isinstance(model, NormalMixture | MultivariateNormalMixture):
         return model.base_in_words(domain)
     stated = model.base

@@ -58,8 +58,12 @@ RECORDS_SD: Final = (0.0053, 0.54)
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
 RECORDS_SD_FIXED: Final = (0.078, 0.4)
 """Likewise where the base measure stays as the bounds have it."""
-RECORDS_SD_BETA: Final = (0.095, 0.31)
-"""Likewise under the defaults of beta kernels, whose base measure is not learned."""
+RECORDS_SD_BETA: Final = (0.0, 0.0)
+"""Likewise under the defaults of beta kernels."""
+RECORDS_SD_BETA_FIXED: Final = (0.095, 0.31)
+"""Likewise under those where the base measure is not learned."""
+PLACE_SPREAD: Final = 1.8
+"""Prior standard deviation of the logit of a learned place of beta kernels: near to even over the bounds."""
 SCALE_SHAPE: Final = 0.5
 """Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
 standard deviation below those that the bounds suggest is ruled out."""
@@ -238,10 +242,35 @@ NormalBase = Annotated[
 class BetaBase(Section):
     """Independent gamma base measures of a beta kernel's two parameters."""
 
-    a_shape: Positive = Field(description="Gamma shape of the first parameter.")
-    a_rate: Positive = Field(description="Gamma rate of the first parameter.")
-    b_shape: Positive = Field(description="Gamma shape of the second parameter.")
-    b_rate: Positive = Field(description="Gamma rate of the second parameter.")
+    a_shape: Positive | None = Field(None, description="Gamma shape of the first parameter.")
+    a_rate: Positive | None = Field(None, description="Gamma rate of the first parameter.")
+    b_shape: Positive | None = Field(None, description="Gamma shape of the second parameter.")
+    b_rate: Positive | None = Field(None, description="Gamma rate of the second parameter.")
+    learn: Learn | None = Field(
+        None,
+        description="Whether the rate, the same of both, is learned with the mixture, a_rate the mean of "
+        "its prior, and a place around which clusters lie; with the numbers left out these are "
+        "Gamma(2, 0.2). Default: false where the numbers are given, true where model.base is left out.",
+    )
+
+    @property
+    def from_bounds(self) -> bool:
+        """Whether the numbers are those of the default."""
+        return self.learn is not None and all(getattr(self, name) is None for name in Gammas._fields)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.from_bounds:
+            return self
+        for name in Gammas._fields:
+            if getattr(self, name) is None:
+                raise refusal(name, "missing; give it, or leave out model.base for the default")
+        if self.learn and self.a_rate != self.b_rate:
+            raise refusal(
+                "b_rate",
+                f"{self.b_rate:g} must be a_rate ({self.a_rate:g}) where learn is true: both have one rate",
+            )
+        return self
 
 
 class NIWBase(Section):
@@ -311,7 +340,7 @@ def positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
 
 _BASE = (
     "Base measure: the prior of one cluster's parameters; where left out, one that follows the public "
-    "bounds, for normal kernels as the centre of one whose location and scale are learned."
+    "bounds, as the centre of one whose location and scale are learned."
 )
 
 
@@ -495,7 +524,15 @@ class Gammas(NamedTuple):
 
 
 BETA: Final = Gammas(2.0, 0.2, 2.0, 0.2)
-"""The default of beta kernels, which live on [0, 1] and so have no units."""
+"""The default of beta kernels, which live on [0, 1] and so have no units: at the mean of the rate."""
+
+
+def gammas_of(model: BetaMixture) -> Gammas:
+    """Return the base measure of a beta kernel as stated, or the default."""
+    base = model.base
+    if base is None or base.from_bounds:
+        return BETA
+    return Gammas(*(float(getattr(base, name)) for name in Gammas._fields))
 
 
 def nig_from_bounds(pair: Pair) -> NIG:
@@ -565,3 +602,17 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
         f"a priori a cluster's mean{about} is {middle} +- {base.mean_sd:.3g}, its standard deviation "
         f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"
     )
+
+
+def beta_in_words(base: Gammas, *, learned: bool) -> str:
+    """Say what the base measure of a beta kernel means.
+
+    `learned`: place and rate are learned, and `base` is at the means of their priors.
+    """
+    if learned:
+        return (
+            f"a priori clusters are Beta(a, b) on the bounds around a place in them, with an a + b of about "
+            f"{(base.a_shape + base.b_shape) / base.a_rate:.3g} or more, place and scale learned with them"
+        )
+    shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*base)
+    return f"a priori a cluster is Beta(a, b) on the bounds, {shapes}"

@@ -25,14 +25,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
+from dpmix.kernels.layout import Learned
 from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWishart
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day
-from dpmix.spec.model_section import NIG, prior_in_words
+from dpmix.spec.model_section import NIG, Gammas, beta_in_words, prior_in_words
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.check.replicators import Unavailable, has, stored_of
 from dpmix.summary.dated import Dated, dated_of
@@ -95,8 +96,7 @@ def _beta(kernel: str, constants: Mapping[str, Any]) -> str:
     if kernel != "beta":
         return ""
     names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
-    shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*(constants[name] for name in names))
-    return f"a priori a cluster is Beta(a, b) on the bounds, {shapes}"
+    return beta_in_words(Gammas(*(constants[name] for name in names)), learned="base_rate_shape" in constants)
 
 
 # What is reported of a mixture, under its prior: draws of P that no release has moved
@@ -150,7 +150,7 @@ def mixture_prior(
     else:
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
     unseen = Measures.unseen(DRAWS, len(source.draw(rng, 1)))
-    base = source.draw_base(rng, DRAWS) if isinstance(source, LearnedNormal | LearnedWishart) else None
+    base = source.draw_base(rng, DRAWS) if isinstance(source, Learned) else None
     drawn = draw_measures(unseen, alpha, chains.constants["discount"], source, rng, base)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}
@@ -210,7 +210,7 @@ def held_up(
 
 def sds_with_floor(columns: Sequence[FittedColumn]) -> list[str]:
     """Return the standard deviations of columns whose scale is not learned; else there is mass near 0."""
-    return [column.label("sd") for column in columns if not isinstance(column.family, LearnedNormal)]
+    return [column.label("sd") for column in columns if not isinstance(column.family, Learned)]
 
 
 def pull(posterior: Floats, prior: Floats) -> float:
@@ -289,7 +289,7 @@ def _of_mixture(chains: Chains) -> Floats:
         base = None if block.base is None else block.base[rows]
         each = centred_log_density(source, parts, base)
         sums: Floats = np.bincount(rows, each, minlength=len(there)).astype(np.float64)
-        if isinstance(source, LearnedNormal | LearnedWishart):
+        if isinstance(source, Learned):
             assert block.base is not None  # which such chains have
             sums = sums + source.log_base(block.base)
         out[block.chain, block.start : block.start + len(there)] = sums
@@ -305,9 +305,13 @@ def centred_log_density(
     """Return log g0 of components as chains files hold them, less its mean under G0; shape (size,).
 
     Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d):
-    location and scale of a base measure that is learned. Components are then measured by it, which leaves
-    the density as it is at the means of their priors.
+    location and scale of a base measure that is learned. Normal components are then measured by it, which
+    leaves the density as it is at the means of their priors; of beta ones the densities are of t = a + b, and
+    of a / t given t, each less its own mean.
     """
+    if isinstance(source, LearnedBeta):
+        assert base is not None  # which such chains have
+        return _around(source, parameters, base)
     if isinstance(source, LearnedNormal | LearnedWishart):
         assert base is not None  # which such chains have
         return centred_log_density(source.centre, source.relative(parameters, base))
@@ -326,6 +330,16 @@ def centred_log_density(
     gap = source.lam * (parameters["mean"] - source.mu0) ** 2 / variance
     spread = -(source.a + 1.5) * (np.log(variance) - log_mean) - (source.b / variance - inverse)
     return np.asarray(spread - 0.5 * (gap - 1.0))
+
+
+def _around(source: LearnedBeta, parameters: Mapping[str, Floats], base: Floats) -> Floats:
+    """Return log densities of t and of p given t, less their means."""
+    a, b = (np.maximum(parameters[name], _LEAST) for name in ("a", "b"))
+    one, other = source.around(base[:, 0, 0], a + b)
+    mean = special.digamma(one + other)
+    left, right = np.log(a / (a + b)) - special.digamma(one), np.log(b / (a + b)) - special.digamma(other)
+    of_share = (one - 1.0) * (left + mean) + (other - 1.0) * (right + mean)
+    return np.asarray(_gamma(base[:, 1, 0] * (a + b), source.shapes, 1.0) + of_share)
 
 
 def _gamma(x: Floats, shape: float, rate: float) -> Floats:

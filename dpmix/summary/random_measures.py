@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.multivariate_family import LearnedWishart
-from dpmix.kernels.normal_family import LearnedNormal
+from dpmix.kernels.layout import Learned
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -39,7 +38,7 @@ BLOCK = 2048
 
 TOLERANCE = 5e-5
 MAX_STICKS = 300
-NODES, _FEW_NODES = 8, 2  # normals that stand for a record of an unseen component
+NODES, _FEW_NODES = 8, 2  # atoms that stand for a record of an unseen component
 _BLOCK = 1 << 17
 
 
@@ -220,7 +219,7 @@ def draw_measures(
 def settle_rest(
     measures: Measures, source: Family | NormalInverseWishart, base: Floats, nodes: int = NODES
 ) -> Measures:
-    """Put the mass on no atom on a few normals, whose mixture is a record of an unseen component.
+    """Put the mass on no atom on a few atoms, whose mixture is a record of an unseen component.
 
     Where the base measure of each draw has a location and scale of its own, (D, 2, d), the prior predictive
     does not stand for it.
@@ -238,8 +237,8 @@ def settle_rest(
     )
 
 
-def _given(source: Family | NormalInverseWishart) -> LearnedNormal | LearnedWishart:
-    assert isinstance(source, LearnedNormal | LearnedWishart)  # only these have a base measure for each draw
+def _given(source: Family | NormalInverseWishart) -> Learned:
+    assert isinstance(source, Learned)  # only these have a base measure for each draw
     return source
 
 

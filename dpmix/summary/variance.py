@@ -42,7 +42,8 @@ import numpy as np
 from numpy.random import Generator
 from scipy import special
 
-from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
+from dpmix.kernels.layout import Learned
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
@@ -118,7 +119,7 @@ def clean_posteriors(
     rest = np.stack([part[2] for part in saved], axis=1).ravel()
     there = weights > _NEGLIGIBLE
     drawn = Measures(there.sum(axis=1), weights[there], atoms[:, there], rest)
-    if isinstance(family, LearnedNormal):  # the draw's own base measure says where what is left lies
+    if isinstance(family, Learned):  # the draw's own base measure says where what is left lies
         bases = [part[3] for part in saved if part[3] is not None]
         drawn = settle_rest(drawn, family, np.stack(bases, axis=1).reshape(-1, 2, 1))
     return drawn, _SAVED
@@ -231,7 +232,7 @@ class _Normal(_Kernel):
 class _Beta(_Kernel):
     """Beta kernels: statistics log u and log(1 - u)."""
 
-    def __init__(self, family: BetaGamma) -> None:
+    def __init__(self, family: BetaGamma | LearnedBeta) -> None:
         self.family = family
 
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
@@ -247,8 +248,10 @@ class _Beta(_Kernel):
         def level(trial: Floats) -> Floats:
             a, b = trial
             fit = a * sums[0] + b * sums[1] - sizes * special.betaln(a, b)
-            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
-            return np.asarray(fit + prior + np.log(a) + np.log(b))
+            base = None if self.base is None else np.repeat(self.base, a.shape[1], axis=0)
+            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}, base).reshape(a.shape)
+            change = np.log(a) + np.log(b) - (0.0 if base is None else np.log(a + b))  # of t and p
+            return np.asarray(fit + prior + change)
 
         # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely
         low, high = np.exp(sums / np.maximum(sizes, 1.0))
@@ -284,14 +287,45 @@ def _moved(
 
 def runs_for(family: Family) -> bool:
     """Whether there are runs for a kernel: for those that ship."""
-    return isinstance(family, BetaGamma | NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)
+    kernels = BetaGamma | LearnedBeta | NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal
+    return isinstance(family, kernels)
 
 
 def _kernel(family: Family) -> _Kernel:
-    if isinstance(family, BetaGamma):
+    if isinstance(family, BetaGamma | LearnedBeta):
         return _Beta(family)
     assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)  # no other
     return _Normal(family)
+
+
+def _base_of_betas(
+    family: LearnedBeta, atoms: Floats, taken: Floats, base: Floats | None, rng: Generator
+) -> Floats:
+    """Return draws of place and rate (replicates, 2, 1) given the atoms that are taken, from `base`."""
+    total = np.where(taken, atoms.sum(axis=0), 0.0)
+    log_a, log_b = np.log(atoms)
+    whole = total.sum(axis=1)
+    shape = family.shape + family.shapes * taken.sum(axis=1)
+    rate = rng.standard_gamma(shape) / (family.shape / family.rate + whole)
+    logit = np.where(taken, log_a - log_b, 0.0)
+    left, right = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
+
+    def level(place: Floats) -> Floats:
+        one, other = family.around(place[0][:, None], total)
+        each = one * left + other * right - special.betaln(one, other)
+        gap = (place[0] - family.centre) / family.spread
+        return np.asarray(np.where(taken, each, 0.0).sum(axis=1) - 0.5 * gap**2)
+
+    start = (total * logit).sum(axis=1) / np.maximum(whole, 1e-300) if base is None else base[:, 0, 0]
+    step = 2.4 / np.sqrt(1.0 / family.spread**2 + family.lam * (total * np.exp(left + right)).sum(axis=1))
+    place = _moved(
+        start[None],
+        level,
+        lambda now: now + step * rng.standard_normal(now.shape),
+        lambda now, trial: np.zeros(step.size),
+        rng,
+    )
+    return np.stack([place[0], rate], axis=1)[:, :, None]
 
 
 class _Chain:
@@ -335,6 +369,10 @@ class _Chain:
     def _draw(self, taken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
         """Draw components from the base measure, whose location and scale are drawn first if learned."""
         family, rng = self.family, self.rng
+        if isinstance(family, LearnedBeta):
+            self.kernel.base = _base_of_betas(family, self.atoms, taken, self.kernel.base, rng)
+            bases = np.repeat(self.kernel.base, taken.shape[1], axis=0)
+            return family.draw_given(rng, bases).reshape(self.atoms.shape)
         if not isinstance(family, LearnedNormal):
             return family.draw(rng, taken.size).reshape(self.atoms.shape)
         precision = np.where(taken, 1.0 / self.atoms[1] ** 2, 0.0)
@@ -747,14 +785,14 @@ def _prior_variances(
     discount = float(chains.constants["discount"])
     factor = float(np.mean((1.0 - discount) / (1.0 + alpha)))
     base = None
-    if isinstance(family, LearnedNormal):
+    if isinstance(family, Learned):
         base = family.draw_base(rng, _ATOMS)
-        first, second = (
-            family.densities(np.ones(_ATOMS), family.draw_given(rng, base), points) for _ in range(2)
-        )
+        first, second = (_at_atoms(family, family.draw_given(rng, base), points) for _ in range(2))
         between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
-        density = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
-        of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
+        found = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
+        density, of_mean = found[:-1], float(found[-1])
+        if isinstance(family, LearnedNormal):  # whose tails are heavy
+            of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
     else:
         atoms = family.draw(rng, _ATOMS)
         density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)
@@ -766,9 +804,15 @@ def _prior_variances(
             of_mean = factor * float(family.moments(atoms)[0].var())
     median = prior.get(_median_of(column))
     if median is None:
-        if isinstance(family, LearnedNormal):
+        if isinstance(family, Learned):
             base = family.draw_base(rng, _PRIOR)
         unseen = Measures.unseen(_PRIOR, 2)
         drawn = draw_measures(unseen, np.resize(alpha, _PRIOR), discount, family, rng, base)
         median = quantiles(drawn, family, 0.5)
     return _Variances(of_mean, float(np.var(median)), density)
+
+
+def _at_atoms(family: Family, atoms: Floats, points: Floats) -> Floats:
+    """Return densities at points, and in the last column the mean, of a record under each atom."""
+    densities = family.densities(np.ones(atoms.shape[1]), atoms, points)
+    return np.column_stack([densities, family.moments(atoms)[0]])

@@ -88,7 +88,7 @@ def log_cells(model: Model, edges: Array, theta: Array) -> Array:
     if model.kernel == "normal":
         below = np.stack([marginal_cdf(model.channel, edge, *theta) for edge in edges])
         return _log_differences(below)
-    lo, width = model.base[4:]
+    lo, width = model.base[4:6]
     if model.channel[0] == "none":
         return _log_differences(np.stack([special.betainc(*theta, (edge - lo) / width) for edge in edges]))
     scale = float(model.channel[1])

@@ -167,14 +167,15 @@ class TruncatedNormal(Normal):
 class Beta:
     """Beta(a, b) on [lo, lo + width], a ~ Gamma and b ~ Gamma independently.
 
-    `base` is (shape and rate of a, shape and rate of b, lo, width).
+    `base` is (shape and rate of a, shape and rate of b, lo, width), and for one around a place (of which
+    there are no nodes) its weight and logit besides.
     """
 
     base: tuple[float, ...]
     names: tuple[str, ...] = ("a", "b")
 
     def pdf(self, y: Array | float, theta: Any) -> Array:
-        lo, width = self.base[4:]
+        lo, width = self.base[4:6]
         u = (np.asarray(y, dtype=float) - lo) / width
         a, b = theta[0], theta[1]
         log_f = special.xlogy(a - 1, u) + special.xlog1py(b - 1, -u) - special.betaln(a, b)
@@ -189,7 +190,7 @@ class Beta:
         return np.asarray(log_f - special.betaln(a, b) - np.log(self.base[5]))
 
     def masses(self, theta: Array, edges: Array) -> Array:
-        lo, width = self.base[4:]
+        lo, width = self.base[4:6]
         u = ((edges - lo) / width).reshape(-1, *[1] * (theta.ndim - 1))
         below, above = special.betainc(theta[0], theta[1], u), special.betaincc(theta[0], theta[1], u)
         zero, one = np.zeros_like(below[:1]), np.ones_like(below[:1])
@@ -212,7 +213,17 @@ class Beta:
 
     def draw_prior(self, rng: np.random.Generator, k: int) -> Array:
         shape_a, rate_a, shape_b, rate_b = self.base[:4]
+        if len(self.base) > 6:
+            total = rng.standard_gamma(shape_a + shape_b, k) / rate_a
+            share = rng.beta(*self.around(total))
+            return np.stack([total * share, total * (1.0 - share)])
         return np.stack([rng.standard_gamma(shape_a, k) / rate_a, rng.standard_gamma(shape_b, k) / rate_b])
+
+    def around(self, total: Array | float) -> tuple[Array, Array]:
+        """Return the shapes of a / (a + b) given a + b."""
+        lam, place = self.base[6:]
+        along = lam * np.asarray(total)
+        return self.base[0] + along * special.expit(place), self.base[2] + along * special.expit(-place)
 
     def draw_latent(self, rng: np.random.Generator, theta: Array) -> Array:
         # log of a Gamma(a) variable: that of Gamma(a + 1) plus log(uniform) / a
@@ -220,7 +231,7 @@ class Beta:
         return np.asarray(logs[0] - logs[1])
 
     def value(self, latent: Array) -> Array:
-        lo, width = self.base[4:]
+        lo, width = self.base[4:6]
         return np.asarray(lo + width * special.expit(latent))
 
     def uniforms(self, theta: Array) -> dict[str, float]:

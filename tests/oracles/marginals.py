@@ -124,7 +124,7 @@ def _below(x: float, scale: float, a: Array, b: Array) -> Array:
 
 def _log_g_beta(kernel: Beta, channel: Channel, z: float, theta: Array) -> Array:
     kind, parameters = channel
-    lo, width = kernel.base[4:]
+    lo, width = kernel.base[4:6]
     a, b = theta
     if kind == "none":
         return kernel.log_pdf_of_latent(z, theta)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from dpmix.kernels.beta import A, B, Beta
+from dpmix.kernels.beta import A, B, Beta, prior_slopes_of
 from dpmix.kernels.kernel_functions import log_prior
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.numerics.jit import dispatch
@@ -122,13 +122,8 @@ def _place_beta(kernel: Beta, first, second, theta, h):
 
 @prior_slopes.register
 def _prior_slopes_beta(kernel: Beta, theta, h):
-    one, other = kernel.a_rate * theta[A, h], kernel.b_rate * theta[B, h]
-    return (
-        kernel.a_shape - one,
-        kernel.b_shape - other,
-        0.5 * (kernel.a_shape + one),
-        0.5 * (kernel.b_shape + other),
-    )
+    slope_a, slope_b, aa, _, bb = prior_slopes_of(kernel, theta[A, h], theta[B, h])
+    return slope_a, slope_b, aa, bb
 
 
 @moments.register

@@ -535,20 +535,20 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
     row = int(2.0 * rng.random())
     column = int(rng.random() * learned.values.shape[1])
     shift, factor = propose_base(rng, learned, row, column)
+    ratio = log_base_ratio(learned, column, shift, factor)
     theta, proposed = state.theta, work.proposed
     for c in range(len(proposed)):
         proposed[c] = 0.0
     for h in range(atoms):
         for i in range(len(theta)):
             work.theta_at[i, 0] = theta[i, h]
-        carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
+        ratio += carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
         fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
         weight, masses = work.weights[h], work.rows_at[0, 0]
         for c in range(len(proposed)):
             proposed[c] += weight * masses[c]
     for c in range(len(proposed)):
         proposed[c] = max(proposed[c], LEAST)
-    ratio = log_base_ratio(learned, column, shift, factor)
     ratio += log_gain(work.source, rng, work)
     if -rng.standard_exponential() < ratio:
         for h in range(atoms):
