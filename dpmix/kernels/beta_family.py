@@ -337,7 +337,6 @@ class LearnedBeta(BetaKernel, Learned):
 
 _GAMMAS = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
 _DOMAIN = ("domain_lo", "domain_hi")
-_OF_LEARNED = ("base_lambda", "base_place_sd", "base_rate_shape")
 
 LAYOUTS = (
     Layout(
@@ -347,7 +346,12 @@ LAYOUTS = (
         ("a", "b"),
         (*_GAMMAS, *_DOMAIN),
         family=lambda c, _: BetaGamma(
-            *(c[name] for name in _GAMMAS), c["domain_lo"], c["domain_hi"] - c["domain_lo"]
+            c["base_a_shape"],
+            c["base_a_rate"],
+            c["base_b_shape"],
+            c["base_b_rate"],
+            c["domain_lo"],
+            c["domain_hi"] - c["domain_lo"],
         ),
     ),
     Layout(
@@ -355,13 +359,15 @@ LAYOUTS = (
         "learned_gamma",
         ("a", "b"),
         ("a", "b"),
-        (*_GAMMAS, *_OF_LEARNED, *_DOMAIN),
+        (*_GAMMAS, "base_lambda", "base_place_sd", "base_rate_shape", *_DOMAIN),
         learned=("base_place", "base_rate"),
         family=lambda c, _: LearnedBeta(
             c["base_a_shape"],
             c["base_b_shape"],
             c["base_a_rate"],
-            *(c[name] for name in _OF_LEARNED),
+            c["base_lambda"],
+            c["base_place_sd"],
+            c["base_rate_shape"],
             c["domain_lo"],
             c["domain_hi"] - c["domain_lo"],
         ),

@@ -211,8 +211,8 @@ def _mixture(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
 def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
-        given, own = gammas_of(model), model.base
-        learned = not grouped and (own is None or bool(own.learn))
+        given, of_betas = gammas_of(model), model.base
+        learned = not grouped and (of_betas is None or bool(of_betas.learn))
         shapes = [(given.a_shape, given.a_rate), (given.b_shape, given.b_rate)]
         words = " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
         words = (
@@ -220,7 +220,7 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
             if learned
             else f"base {words}"
         )
-        if not _from_bounds(own) or not domain:
+        if not _from_bounds(of_betas) or not domain:
             return words
         if learned:
             return words + _spread(model, domain[0], RECORDS_SD_BETA, "; the standard deviation")

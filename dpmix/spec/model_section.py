@@ -58,7 +58,7 @@ RECORDS_SD: Final = (0.0053, 0.54)
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
 RECORDS_SD_FIXED: Final = (0.078, 0.4)
 """Likewise where the base measure stays as the bounds have it."""
-RECORDS_SD_BETA: Final = (0.0, 0.0)
+RECORDS_SD_BETA: Final = (0.0046, 0.3)
 """Likewise under the defaults of beta kernels."""
 RECORDS_SD_BETA_FIXED: Final = (0.095, 0.31)
 """Likewise under those where the base measure is not learned."""

@@ -262,7 +262,7 @@ def spec_of(cell: Cell, repeat: int, times: int = 1) -> dict[str, Any]:
     sampler |= {name: times * sampler[name] for name in ("iterations", "burn_in", "thin")}
     return {
         "mechanism": mechanism,
-        "model": {"kind": "mixture", "kernel": "beta"},
+        "model": {"kind": "mixture", "kernel": "beta", "base": {"learn": False}},
         "sampler": sampler | {"seed": 1 + repeat},
     }
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import special, stats
 
 import dpmix
 from benchmarks.columns import (
@@ -28,7 +29,7 @@ from benchmarks.columns import (
 from dpmix.api.calibrate import mechanism_of
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
-from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_BETA, RECORDS_SD_FIXED
+from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
 from dpmix.summary.fitted_columns import FittedColumn
 from dpmix.summary.prior import held_up, pull, sds_with_floor
@@ -165,20 +166,33 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
 
 
 def test_validate_says_how_far_records_spread_under_the_default_of_beta_kernels() -> None:
-    """P ~ DP(alpha, Gamma(2, 0.2) x Gamma(2, 0.2)), alpha ~ Gamma(2, 1), by NumPy alone."""
+    """P ~ DP(alpha, Gamma(2, r) x Gamma(2, r)), alpha ~ Gamma(2, 1), r 0.2, or learned."""
     rng, draws, sticks = np.random.default_rng(1), 20_000, 100
     shares = rng.beta(1.0, np.maximum(rng.gamma(2.0, 1.0, (draws, 1)), 1e-9), (draws, sticks))
     shares[:, -1] = 1.0
     weights = shares * np.cumprod(np.column_stack([np.ones(draws), 1.0 - shares[:, :-1]]), axis=1)
+
+    def sd_of(means: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+        squares = means**2 + means * (1.0 - means) / (total + 1.0)
+        found: NDArray[np.float64] = (weights * squares).sum(axis=1) - (weights * means).sum(axis=1) ** 2
+        return np.sqrt(found)
+
     a, b = rng.gamma(2.0, 5.0, (2, draws, sticks))
-    means = a / (a + b)
-    squares = means**2 + means * (1.0 - means) / (a + b + 1.0)
-    sd = np.sqrt((weights * squares).sum(axis=1) - (weights * means).sum(axis=1) ** 2)
-    assert np.quantile(sd, [0.025, 0.975]) == pytest.approx(RECORDS_SD_BETA, rel=0.02)
+    fixed = np.quantile(sd_of(a / (a + b), a + b), [0.025, 0.975])
+    assert fixed == pytest.approx(RECORDS_SD_BETA_FIXED, rel=0.02)
+    total = rng.gamma(4.0, 1.0, (draws, sticks)) / rng.gamma(0.5, 0.4, (draws, 1))
+    place = special.expit(1.8 * rng.standard_normal((draws, 1)))
+    means = rng.beta(2.0 + 0.16 * total * place, 2.0 + 0.16 * total * (1.0 - place))
+    low, high = np.quantile(sd_of(means, total), [0.025, 0.975])
+    assert low == pytest.approx(RECORDS_SD_BETA[0], rel=0.08)
+    assert high == pytest.approx(RECORDS_SD_BETA[1], rel=0.02)
     spec: dict[str, Any] = {
         "mechanism": {"kind": "laplace", "epsilon": 3.0, "domain": [0, 300]},
         "model": {"kind": "mixture", "kernel": "beta"},
     }
+    words = "; the standard deviation of all records together 1.38 to 90 with probability 0.95"
+    assert words in describe(load_spec(spec))["model"]
+    spec["model"]["base"] = {"learn": False}
     words = (
         "Gamma(2, 0.2): a priori the standard deviation of all records together 28.5 to 93 with probability"
     )

@@ -121,7 +121,9 @@ def test_what_is_left_out_follows_the_bounds() -> None:
     assert found.learned.shape == 0.5 and 0.5 / found.learned.rate == pytest.approx(8.0)
     binomial = _simulated({"kind": "binomial", "trials": 9, "epsilon": 4.0}, _dollars(50), EARNINGS, 1)
     beta = _kernel(None, binomial, kernel="beta")
-    assert beta == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0), "bounds", None)
+    assert beta[:2] == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0), "bounds")
+    assert (beta.learned.centre, beta.learned.spread, beta.learned.shape) == (0.0, 1.8, 0.5)
+    assert 0.5 / beta.learned.rate == pytest.approx(0.2)
     unbounded = dataclasses.replace(release, mechanism={**release.mechanism, "domain": None})
     with pytest.raises(SpecError, match="model.base: missing, and there are no public bounds"):
         _kernel(None, unbounded)
@@ -148,6 +150,38 @@ def test_a_base_is_learned_where_the_spec_says_so() -> None:
     ):
         with pytest.raises(SpecError, match=key):
             _kernel(base, release)
+
+
+def test_a_base_of_beta_kernels_is_learned_where_the_spec_says_so() -> None:
+    release = small_release()
+    numbers = {"a_shape": 3.0, "a_rate": 0.5, "b_shape": 1.5, "b_rate": 0.5}
+    stated = Beta(3.0, 0.5, 1.5, 0.5, -10.0, 20.0)
+    assert _kernel(numbers, release, kernel="beta") == (stated, "spec", None)
+    kernel, source, learned = _kernel({**numbers, "learn": True}, release, kernel="beta")
+    assert (kernel, source) == (stated, "spec")
+    assert learned.centre == pytest.approx(np.log(2.0)) and 0.5 / learned.rate == pytest.approx(0.5)
+    fixed = _kernel({"learn": False}, release, kernel="beta")
+    assert fixed == (Beta(2.0, 0.2, 2.0, 0.2, -10.0, 20.0), "bounds", None)
+    assert _kernel({"learn": True}, release, kernel="beta").learned.spread == pytest.approx(1.8)
+    for base, text in (
+        (
+            {**numbers, "b_rate": 0.4, "learn": True},
+            "model.base.b_rate: 0.4 must be a_rate .0.5. where learn is true",
+        ),
+        ({"a_shape": 1.0, "learn": True}, "model.base.a_rate: missing"),
+        ({}, "model.base.a_shape: missing"),
+        ({"learn": "yes"}, "model.base.learn"),
+    ):
+        with pytest.raises(SpecError, match=text):
+            _kernel(base, release, kernel="beta")
+    with pytest.raises(SpecError, match="model.base.learn: true is not for a release of groups"):
+        load_spec(
+            {
+                "data": {"group": "g", "categories": {"g": ["a", "b"]}, "columns": ["x"], "path": "x.csv"},
+                "mechanism": {"kind": "perturbed_histogram", "bins": 4, "epsilon": 1.0, "domain": [0, 1]},
+                "model": {"kernel": "beta", "base": {"learn": True}},
+            }
+        )
 
 
 def test_groups_have_the_fixed_base_and_refuse_a_learned_one() -> None:
