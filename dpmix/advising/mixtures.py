@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.advising.population import QUANTITIES, Population, cells_of
-from dpmix.kernels.beta import Beta
+from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.layout import Learned
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw

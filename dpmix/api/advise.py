@@ -51,8 +51,8 @@ from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.advise_section import BetaPopulation
 from dpmix.spec.capabilities import listed
-from dpmix.spec.kinds import MECHANISMS
-from dpmix.spec.model_section import MixtureSection, NormalMixture
+from dpmix.spec.kinds import KERNELS, MECHANISMS
+from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
 from dpmix.summary.fitted_columns import DEFAULT_POINTS, family_on_line
 from dpmix.synthesis.generator_choice import generator_of, section_of
@@ -458,7 +458,8 @@ def _pair_of(spec: RunSpec) -> Pair:
 
 def _model_of(spec: RunSpec) -> MixtureSection:
     if spec.model is None:
-        return NormalMixture.model_validate({"kind": "mixture"})
+        default: MixtureSection = KERNELS.section("normal").model_validate({"kind": "mixture"})
+        return default
     if not isinstance(spec.model, MixtureSection):
         raise SpecError(
             f"model.kind: {spec.model.kind} given "

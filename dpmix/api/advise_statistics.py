@@ -20,6 +20,7 @@ from dpmix.advising.statistics import (
 )
 from dpmix.api.calibrate import columns_of, public_of
 from dpmix.errors import SpecError
+from dpmix.kernels.multivariate_normal.section import niw_from_bounds
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
@@ -35,7 +36,7 @@ from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
 from dpmix.spec.describe import bounds_of_two, predictors_of_two
 from dpmix.spec.kinds import MODELS
-from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE, niw_from_bounds
+from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE
 
 if TYPE_CHECKING:
     from dpmix.spec.mechanism_section import MechanismSection

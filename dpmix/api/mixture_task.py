@@ -38,7 +38,7 @@ from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture
 from dpmix.samplers.sweeps import Algorithm
 from dpmix.spec.capabilities import listed
-from dpmix.spec.model_section import BetaMixture, MixtureSection, NormalMixture
+from dpmix.spec.model_section import MixtureSection
 
 if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
@@ -282,7 +282,7 @@ def _edges(spec: RunSpec, release: Release, seen: Observation, column: int) -> N
     scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
     asked = spec.sampler.width
     width = default_width(release.kind, scale, lo, hi) if asked == "auto" else float(asked)
-    bounded = isinstance(spec.model, BetaMixture)
+    bounded = getattr(spec.model, "bounded", False)
     try:
         return edges_of(release.kind, scale, lo, hi, width, bounded=bounded)
     except ValueError as error:
@@ -338,9 +338,9 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
         When the release does not allow the model.
     """
     model = spec.model
-    assert isinstance(model, NormalMixture | BetaMixture)  # the combinations look
+    assert isinstance(model, MixtureSection)  # the combinations look
     check_columns(spec, release, about)
-    mixing = mixing_of(model)
+    mixing, base = mixing_of(model), getattr(model, "base", None)
     sticks = sticks_for(mixing, release.n)
     if sticks is None:
         key = "discount" if model.discount else "concentration"
@@ -348,12 +348,12 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             f"model.{key}: so large that {MOST_STICKS} components leave more than {TAIL:g} of the "
             f"{release.n} records of the groups out; give a smaller {key}"
         )
-    if getattr(model.base, "empirical", False):
+    if getattr(base, "empirical", False):
         raise SpecError(
             "model.base.empirical: a release of groups does not tell the spread of each; leave model.base "
             "out for a prior that follows the public bounds, or give mu0, lambda, a and b"
         )
-    if getattr(model.base, "learn", False):
+    if getattr(base, "learn", False):
         raise SpecError(
             "model.base.learn: true is not for a release of groups, whose histogram says how far its records "
             "spread; leave it out, for the same base measure as it stands"
@@ -412,7 +412,7 @@ def _grid(spec: RunSpec, release: Release) -> NDArray[np.float64]:
     asked = spec.summary.grids()
     if len(asked) > 1:
         raise SpecError(f"summary.grid: has {len(asked)} grids for the one column of a histogram; give one")
-    on_bounds = isinstance(spec.model, BetaMixture)
+    on_bounds = getattr(spec.model, "bounded", False)
     margin = 0.0 if on_bounds else _MARGIN * (high - low)
     first, last, points = asked[0] if asked else (low - margin, high + margin, POINTS)
     grid = np.linspace(first, last, points)

@@ -18,7 +18,6 @@ from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
 from dpmix.run.chains_writer import Named, Written
 from dpmix.run.runner import Run
 from dpmix.spec.kinds import MODELS
-from dpmix.spec.model_section import MultivariateNormalMixture
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Observation
@@ -169,13 +168,12 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
     wanted = _known_columns(spec, release, about)
     names = release.columns if wanted is None else wanted
     kernel = getattr(spec.model, "kernel", "normal")
-    if kernel == "multivariate_normal":
-        assert isinstance(spec.model, MultivariateNormalMixture)  # whose kernel it is
-        centre = None if spec.model.base is None else spec.model.base.mu0
+    if getattr(spec.model, "several", False):
+        centre = getattr(getattr(spec.model, "base", None), "mu0", None)
         dimension = len(names) if centre is None else len(centre)
         if len(names) < 2:
             raise DataError(
-                f"model.kernel: multivariate_normal is for two columns or more, and there is {names[0]}; use "
+                f"model.kernel: {kernel} is for two columns or more, and there is {names[0]}; use "
                 "kernel: normal"
             )
         if len(names) != dimension:
@@ -238,7 +236,7 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     kernel, law = getattr(spec.model, "kernel", "normal"), release.mechanism
     every = columns == list(range(release.values.shape[1]))  # then nothing is copied
     values = np.ascontiguousarray(release.values if every else release.values[:, columns])
-    seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
+    seen = law.observe(values, release.n, columns, rows=getattr(spec.model, "several", False))
     if not law.protects and kernel == "beta":
         return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
     base = getattr(spec.model, "base", None)

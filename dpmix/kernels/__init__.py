@@ -1,4 +1,7 @@
-"""Mixture kernels with their base measures: for each `NAME.py`, compiled, and `NAME_family.py` for summaries.
+"""Mixture kernels with their base measures, a folder each.
+
+`section.py` is what a spec says of one, `base.py` makes the kernel of that and a release, `kernel.py` is
+compiled, and `family.py` is what summaries read it by.
 
 A kernel is a NamedTuple of its base measure's hyperparameters. Component h has parameters ``theta[:, h]`` and
 running sums ``stats[:, h]`` of its members' latent values; both arrays are (rows, capacity).
@@ -12,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpmix.kernels.beta import Beta
+    from dpmix.kernels.beta.kernel import Beta
     from dpmix.kernels.kernel_functions import (
         TUNING,
         draw_posterior,
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
         theta_rows,
         value,
     )
-    from dpmix.kernels.multivariate import MultivariateNormal
-    from dpmix.kernels.normal import NormalNIG
-    from dpmix.kernels.truncated_nig import NormalTruncatedNIG
+    from dpmix.kernels.multivariate_normal.kernel import MultivariateNormal
+    from dpmix.kernels.normal.kernel import NormalNIG
+    from dpmix.kernels.normal.truncated_nig import NormalTruncatedNIG
 
 __all__ = [
     "TUNING",
@@ -59,10 +62,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Beta": "beta",
-    "MultivariateNormal": "multivariate",
-    "NormalNIG": "normal",
-    "NormalTruncatedNIG": "truncated_nig",
+    "Beta": "beta.kernel",
+    "MultivariateNormal": "multivariate_normal.kernel",
+    "NormalNIG": "normal.kernel",
+    "NormalTruncatedNIG": "normal.truncated_nig",
     "draw_within": "intervals",  # which registers it
     "fill_masses": "intervals",
 }

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from dpmix.kernels.beta import A, B, Beta
+from dpmix.kernels.beta.kernel import A, B, Beta
 from dpmix.kernels.kernel_functions import draw_within, fill_masses
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.numerics.betainc import (
     expit,
     log_beta_tails,

@@ -1,9 +1,8 @@
 """What summaries read a kernel with its base measure G0 by: its names in chains files, and its family.
 
-A kernel has two halves: `kernels/NAME.py`, which is compiled, and `kernels/NAME_family.py`, which is not and
-has one `Layout` for each base measure: names in files with the `Family` behind them, which has densities,
-distribution functions and the prior predictive. What reads draws and compiles nothing, as `dpmix predict`,
-starts without numba for it.
+A kernel's `family.py`, which is not compiled, has one `Layout` for each base measure: names in files with the
+`Family` behind them, which has densities, distribution functions and the prior predictive. What reads draws
+and compiles nothing, as `dpmix predict`, starts without numba for it.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -136,14 +137,10 @@ class Layout:
     family: Callable[[Mapping[str, float], Mapping[str, Floats]], Any] | None = None
 
 
-# The layouts by kernel and base measure, those that are registered among them
+# The layouts by kernel and base measure: of the folders beside this file, and those that are registered
 
 
-_FAMILIES: Final = {
-    "normal": "normal_family",
-    "beta": "beta_family",
-    "multivariate_normal": "multivariate_family",
-}
+_FOLDERS: Final = tuple(found.name for found in iter_modules([str(Path(__file__).parent)]) if found.ispkg)
 _ADDED: dict[tuple[str, str], Layout] = {}
 
 
@@ -152,17 +149,18 @@ def add_layout(layout: Layout) -> None:
     _ADDED[layout.kernel, layout.base] = layout
 
 
+def _shipped(kernel: str) -> tuple[Layout, ...]:
+    found: tuple[Layout, ...] = import_module(f"dpmix.kernels.{kernel}.family").LAYOUTS
+    return found
+
+
 def find_layout(kernel: str, base: str) -> Layout | None:
     """Return the layout of a kernel with a base measure; None where it is not known."""
-    if kernel in _FAMILIES:
-        for layout in import_module(f"dpmix.kernels.{_FAMILIES[kernel]}").LAYOUTS:
-            if (layout.kernel, layout.base) == (kernel, base):
-                found: Layout = layout
-                return found
-    return _ADDED.get((kernel, base))
+    own = _shipped(kernel) if kernel in _FOLDERS else ()
+    return next((layout for layout in own if layout.base == base), _ADDED.get((kernel, base)))
 
 
 def known_layouts() -> list[tuple[str, str]]:
     """Return every kernel and base measure that are known, for messages."""
-    ours = [each for name in _FAMILIES.values() for each in import_module(f"dpmix.kernels.{name}").LAYOUTS]
-    return [(layout.kernel, layout.base) for layout in ours] + list(_ADDED)
+    ours = [(layout.kernel, layout.base) for kernel in _FOLDERS for layout in _shipped(kernel)]
+    return ours + list(_ADDED)

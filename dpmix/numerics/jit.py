@@ -270,15 +270,11 @@ def _is_other(path: str, others: tuple[str, ...], own: str) -> bool:
     if any(path == other or path.startswith(f"{other}/") for other in others):
         return True
     parts = path.split("/")
-    return (
-        parts[-1] == "section.py"
-        or parts[-1].endswith(("_family.py", "layout.py"))
-        or (
-            parts[0] == "mechanisms"
-            and parts[1] != "channels"
-            and parts[-1] != "channel.py"
-            and not (own and path.startswith(f"{own}/"))
-        )
+    return parts[-1] in ("section.py", "base.py", "base_of_spec.py", "family.py", "layout.py") or (
+        parts[0] == "mechanisms"
+        and parts[1] != "channels"
+        and parts[-1] != "channel.py"
+        and not (own and path.startswith(f"{own}/"))
     )
 
 

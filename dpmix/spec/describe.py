@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.numerics.in_words import stated as exact
 from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import auto_in_words, why_settled
 from dpmix.spec.data_section import DigitsType
-from dpmix.spec.days import Day, alike
+from dpmix.spec.days import Day
 from dpmix.spec.kinds import AUTO
-from dpmix.spec.model_section import (
-    CONCENTRATION,
-    NIG,
-    NIW,
-    PREDICTORS_CURE,
-    RECORDS_SD,
-    RECORDS_SD_BETA,
-    RECORDS_SD_BETA_FIXED,
-    RECORDS_SD_FIXED,
-    BetaMixture,
-    GammaPrior,
-    MixtureSection,
-    MultivariateNormalMixture,
-    NIWBase,
-    NormalMixture,
-    beta_in_words,
-    gammas_of,
-    nig_from_bounds,
-    niw_from_bounds,
-    prior_in_words,
-)
+from dpmix.spec.model_section import PREDICTORS_CURE, GammaPrior, MixtureSection
 
 if TYPE_CHECKING:
     from dpmix.spec.advise_section import AdviseSpec
@@ -204,79 +184,6 @@ def _mixture(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    base = _base(model, domain, grouped)
+    words: Any = model.base_in_words  # of a registered kernel, which does without groups
+    base = words(domain, grouped=True) if grouped else words(domain)
     return f"{process} mixture of {model.plural}, concentration {concentration}, {base}"
-
-
-def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
-    """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
-    if isinstance(model, BetaMixture):
-        given, of_betas = gammas_of(model), model.base
-        learned = not grouped and (of_betas is None or bool(of_betas.learn))
-        shapes = [(given.a_shape, given.a_rate), (given.b_shape, given.b_rate)]
-        words = " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
-        words = (
-            f"learned base around {words}: {beta_in_words(given, learned=True)}"
-            if learned
-            else f"base {words}"
-        )
-        if not _from_bounds(of_betas) or not domain:
-            return words
-        if learned:
-            return words + _spread(model, domain[0], RECORDS_SD_BETA, "; the standard deviation")
-        return words + _spread(model, domain[0], RECORDS_SD_BETA_FIXED, ": a priori the standard deviation")
-    if not isinstance(model, NormalMixture | MultivariateNormalMixture):
-        return model.base_in_words(domain)
-    stated = model.base
-    learned = not grouped and (stated is None or bool(getattr(stated, "learn", False)))
-    if _from_bounds(stated) and domain is None:
-        return f"{'learned ' if learned else ''}base measure from the public bounds of the release"
-    if stated is not None and stated.empirical:
-        kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
-        return f"{kind} measure computed from the release"
-    if isinstance(model, MultivariateNormalMixture):
-        own = model.base
-        bounded = own is None or own.from_bounds
-        niw = niw_from_bounds(domain or ()) if own is None or bounded else _niw(own)
-        lows = [pair[0] for pair in domain or ()] or [0.0] * len(niw.mu0)
-        each = [niw.column(i) for i in range(len(niw.mu0))]
-        each = [one._replace(mu0=alike(one.mu0, low)) for one, low in zip(each, lows, strict=True)]
-        meant = [prior_in_words(one, f"column {i + 1}", learned=learned) for i, one in enumerate(each)]
-        columns = counted(len(niw.mu0), "column")
-        kind = "learned base around" if learned else "base"
-        return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
-    if _from_bounds(stated):
-        pair = (domain or ())[0]
-        base = nig_from_bounds(pair)
-        base = base._replace(mu0=alike(base.mu0, pair[0]))
-    else:  # whose numbers were checked to be there
-        base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
-        if getattr(stated, "kind", "") == "truncated_nig":
-            return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    words = f"{'learned base around' if learned else 'base'} {words}: {prior_in_words(base, learned=learned)}"
-    if not _from_bounds(stated):
-        return words
-    shares, of = (RECORDS_SD, "; the standard deviation") if learned else (RECORDS_SD_FIXED, ", and that")
-    return words + _spread(model, (domain or ())[0], shares, of)
-
-
-def _from_bounds(base: object) -> bool:
-    """Whether the numbers of a base measure follow the public bounds."""
-    return base is None or bool(getattr(base, "from_bounds", False))
-
-
-def _spread(model: MixtureSection, bounds: tuple[float, float], shares: tuple[float, float], of: str) -> str:
-    """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
-    if model.discount != 0 or model.concentration != GammaPrior(
-        shape=CONCENTRATION[0], rate=CONCENTRATION[1]
-    ):
-        return ""
-    least, most = (share * (bounds[1] - bounds[0]) for share in shares)
-    return f"{of} of all records together {least:.3g} to {most:.3g} with probability 0.95"
-
-
-def _niw(base: NIWBase) -> NIW:
-    """Return a stated base measure, with the diagonal of Psi."""
-    assert base.mu0 is not None and base.nu is not None and base.Psi is not None and base.lambda_ is not None
-    return NIW(base.mu0, base.lambda_, base.nu, tuple(row[i] for i, row in enumerate(base.Psi)))

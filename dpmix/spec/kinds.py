@@ -93,8 +93,8 @@ MODELS: Final = Kinds(
 )
 """Models, by the spec's `model.kind`."""
 
-KERNELS: Final = Kinds()
-"""Kernels of mixtures, by the spec's `model.kernel`; `dpmix.spec.model_section` has those that ship."""
+KERNELS: Final = Kinds("dpmix.kernels", ("normal", "beta", "multivariate_normal"))
+"""Kernels of mixtures, by the spec's `model.kernel`."""
 
 AUTO: Final = "auto"
 """The sampler that a release settles: `dpmix.spec.combinations`."""

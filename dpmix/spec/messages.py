@@ -13,11 +13,9 @@ from dpmix.errors import DpmixError, PrivacyError, SpecError
 from dpmix.spec.advise_section import Population
 from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, kinds, shown
 from dpmix.spec.kinds import KERNELS, MECHANISMS, MODELS, SAMPLERS
-from dpmix.spec.model_section import NormalBase
 from dpmix.spec.synthesis_section import BaseSpec, SynthesisSpec
 
 _UNIONS: Final = {
-    "model.base.kind": NormalBase,
     "synthesis.kind": SynthesisSpec,
     "synthesis.base.kind": BaseSpec,
     "advise.population.kind": Population,
@@ -32,6 +30,8 @@ _KINDS: Final = {
 
 def known_kinds(key: str) -> tuple[str, ...]:
     """Return every value that a key such as ``mechanism.kind`` can have, in the order of the interface."""
+    if key == "model.base.kind":
+        return tuple(base for kernel in KERNELS.names for base in KERNELS.section(kernel).base_kinds)
     return _KINDS[key].names if key in _KINDS else kinds(_UNIONS[key])
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.numerics.equal_cells import spread
 from dpmix.release.tallies import Counts, tally

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import levels_of_nodes
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.kernels.normal.family import levels_of_nodes
 from dpmix.numerics.equal_cells import spread
 from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Family, Floats, Layout, find_layout
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.spec.days import placed
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw

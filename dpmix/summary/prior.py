@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
+from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
+from dpmix.kernels.beta.section import Gammas, beta_in_words
 from dpmix.kernels.layout import Learned
-from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWishart
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.multivariate_normal.family import LearnedWishart, NormalInverseWishart
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.normal.section import NIG, prior_in_words
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day
-from dpmix.spec.model_section import NIG, Gammas, beta_in_words, prior_in_words
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.check.replicators import Unavailable, has, stored_of
 from dpmix.summary.dated import Dated, dated_of

@@ -29,7 +29,7 @@ from dpmix.kernels.layout import Learned
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.kernels.multivariate_family import NormalInverseWishart
+    from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
     from dpmix.run.chains_reader import Chains
 
 _STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed

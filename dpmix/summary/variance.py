@@ -42,9 +42,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy import special
 
-from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
+from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 from dpmix.kernels.layout import Learned
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
@@ -58,7 +58,7 @@ from dpmix.summary.random_measures import Measures, draw_measures, join, settle_
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.kernels.multivariate_family import NormalInverseWishart
+    from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
     from dpmix.run.chains_reader import Chains, NamedChains
 
 _QUANTILES, _STEPS = 120, 80  # cells

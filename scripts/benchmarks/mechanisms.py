@@ -29,7 +29,7 @@ from scipy.stats import beta
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains

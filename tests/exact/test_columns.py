@@ -27,9 +27,10 @@ from benchmarks.columns import (
     population,
 )
 from dpmix.api.calibrate import mechanism_of
+from dpmix.kernels.beta.section import RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED
+from dpmix.kernels.normal.section import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
-from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
 from dpmix.summary.fitted_columns import FittedColumn
 from dpmix.summary.prior import held_up, pull, sds_with_floor

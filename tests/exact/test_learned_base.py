@@ -13,8 +13,8 @@ from scipy import integrate, special, stats
 from dpmix.kernels import MultivariateNormal, NormalNIG
 from dpmix.kernels import learned_base as learning
 from dpmix.kernels.learned_base import LearnedBase, draw_base, gather, learned_base
-from dpmix.kernels.multivariate_family import LearnedWishart, NormalInverseWishart
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma
+from dpmix.kernels.multivariate_normal.family import LearnedWishart, NormalInverseWishart
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import tally

@@ -10,8 +10,8 @@ import pytest
 from scipy import special, stats
 
 from dpmix.kernels import Beta
-from dpmix.kernels.beta import LAMBDA, prior_slopes_of
-from dpmix.kernels.beta_family import LearnedBeta
+from dpmix.kernels.beta.family import LearnedBeta
+from dpmix.kernels.beta.kernel import LAMBDA, prior_slopes_of
 from dpmix.kernels.kernel_functions import log_prior
 from dpmix.kernels.learned_base import LearnedBase, carry, draw_base_given, learned_base, with_base
 from dpmix.models.counts_mixture.model import CountsMixture

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.beta.family import BetaGamma
 from dpmix.kernels.layout import Floats
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.kernels.normal.family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.store.h5 import create
 
 PARAMETERS = ("mean", "variance", "a", "b", "covariance")

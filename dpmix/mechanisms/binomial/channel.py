@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix.kernels.beta import A, B, Beta
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.beta.kernel import A, B, Beta
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,

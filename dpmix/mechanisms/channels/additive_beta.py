@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpmix.kernels.beta import A, B, Beta
+from dpmix.kernels.beta.kernel import A, B, Beta
 from dpmix.mechanisms.channels.channel_functions import draw_start, fill_marginal, log_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise

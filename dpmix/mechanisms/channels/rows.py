@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.multivariate import MultivariateNormal, spread_normal
+from dpmix.kernels.multivariate_normal.kernel import MultivariateNormal, spread_normal
 from dpmix.mechanisms.channels.channel_functions import (
     augment,
     draw_latent,

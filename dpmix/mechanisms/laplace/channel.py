@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix.kernels.beta import A, B, Beta, log_sides
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG, fill_normal, log_normal
-from dpmix.kernels.truncated_nig import NormalTruncatedNIG
+from dpmix.kernels.beta.kernel import A, B, Beta, log_sides
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG, fill_normal, log_normal
+from dpmix.kernels.normal.truncated_nig import NormalTruncatedNIG
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from dpmix.kernels.beta import A, B, Beta, prior_slopes_of
+from dpmix.kernels.beta.kernel import A, B, Beta, prior_slopes_of
 from dpmix.kernels.kernel_functions import log_prior
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.numerics.jit import dispatch
 
 _FARTHEST = 60.0  # of a logarithm: beyond, nothing can be computed

@@ -24,9 +24,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
-from dpmix.kernels.beta import Beta
+from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
-from dpmix.kernels.normal import NormalNIG
+from dpmix.kernels.normal.kernel import NormalNIG
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.masses import (
     MassCells,

@@ -21,6 +21,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.kernels.multivariate_normal.section import niw_from_bounds
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, start_within
@@ -42,12 +43,7 @@ from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricM
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.spec.days import Day, alike
-from dpmix.spec.model_section import (
-    ERRORS_SCALE,
-    coefficients_in_words,
-    line_in_words,
-    niw_from_bounds,
-)
+from dpmix.spec.model_section import ERRORS_SCALE, coefficients_in_words, line_in_words
 
 if TYPE_CHECKING:
     from dpmix.models.linear_regression.section import LinearRegressionModel

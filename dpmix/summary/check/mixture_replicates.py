@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.equal_cells import cell_of

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.errors import SpecError
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalKernel
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.kernels.normal.family import NormalKernel
 from dpmix.release.tallies import count_outputs, tally, wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry

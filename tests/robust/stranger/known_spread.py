@@ -18,7 +18,7 @@ from dpmix.kernels.kernel_functions import (
     value,
 )
 from dpmix.kernels.layout import Layout
-from dpmix.kernels.normal_family import NormalKernel, levels_of_nodes
+from dpmix.kernels.normal.family import NormalKernel, levels_of_nodes
 from dpmix.mechanisms.channels.channel_functions import draw_latent, draw_start, fill_marginal, log_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.spec.fields import Number, Positive, Section

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 import dpmix
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,

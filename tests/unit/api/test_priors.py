@@ -15,11 +15,12 @@ from dpmix.api.kernel_of_spec import kernel_of
 from dpmix.api.task import observe
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
+from dpmix.kernels.multivariate_normal.section import niw_from_bounds
+from dpmix.kernels.normal.section import NIG, nig_from_bounds
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from dpmix.spec.model_section import NIG, nig_from_bounds, niw_from_bounds
 from dpmix.spec.starters import starter
 from tests.helpers.fits import small_release, small_spec
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 from dpmix.kernels import NormalNIG
-from dpmix.kernels.beta import Beta
+from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.intervals import draw_logit_within, draw_normal_within, fill_log_masses
 from dpmix.kernels.kernel_functions import draw_within, fill_masses
 from dpmix.numerics.betainc import log_beta_tails, log_constant, log_normal_tail

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from dpmix.kernels.truncated_nig import NO_INTEGRALS, integrals, log_integral_alone
-from dpmix.kernels.truncated_nig import log_cut_mass as log_integral
+from dpmix.kernels.normal.truncated_nig import NO_INTEGRALS, integrals, log_integral_alone
+from dpmix.kernels.normal.truncated_nig import log_cut_mass as log_integral
 from dpmix.numerics.special import log_gamma_p
 
 FIRST, COUNT = 2.7, 1500

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 from dpmix.kernels import NormalNIG
-from dpmix.kernels.beta import Beta
+from dpmix.kernels.beta.kernel import Beta
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,

@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from dpmix.kernels import NormalNIG
-from dpmix.kernels.beta import Beta
+from dpmix.kernels.beta.kernel import Beta
 from dpmix.mechanisms.channels.channel_functions import (
     cell_of,
     draw_latent,

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
+from dpmix.kernels.normal.section import NIGBase
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.combinations import check_combination
-from dpmix.spec.model_section import NIGBase
 from dpmix.spec.run_spec import OF_ANALYST
 from dpmix.spec.starters import starter, starters
 from tests.helpers.specs import SHIPPED, full_spec, message

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.mechanisms.clamped_moments.curator import factors
 from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.every import law_of

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 import dpmix
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.naive_bayes.model import NaiveBayes

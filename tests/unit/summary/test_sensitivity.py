@@ -16,7 +16,7 @@ from scipy import special, stats
 import dpmix
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.report.page import render

@@ -12,8 +12,8 @@ import pytest
 from scipy import integrate, stats
 
 import dpmix
-from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.beta.family import BetaGamma
+from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.numerics.equal_cells import spread
 from dpmix.report.page import render
 from dpmix.run.chains_reader import read_chains

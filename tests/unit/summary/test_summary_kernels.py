@@ -12,9 +12,9 @@ import xarray
 from scipy import integrate, special, stats
 
 from dpmix.errors import DataError
-from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import TruncatedNormalInverseGamma
+from dpmix.kernels.beta.family import BetaGamma
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.kernels.normal.family import TruncatedNormalInverseGamma
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.density import (

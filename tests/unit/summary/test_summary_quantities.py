@@ -16,9 +16,9 @@ from scipy import integrate, optimize, special, stats
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.beta.family import BetaGamma
 from dpmix.kernels.layout import Family, Floats
-from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.normal.family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.in_words import figures
 from dpmix.store.h5 import Group
 from dpmix.summary.density import largest_share, posterior_density

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains

@@ -11,13 +11,20 @@ the closer the narrower they are, as under a normal-inverse-gamma one: with t = 
 
     t ~ Gamma(a_shape + b_shape, rate),    p | t ~ Beta(a_shape + lam t m, b_shape + lam t (1 - m)),
 
-m the place. At lam = 0 this is the base measure of independent gammas of one rate.
+m the place. At lam = 0 this is the base measure of independent gammas of one rate. What is learned are the
+logit of the place, which moves on a slice, and the rate, which is conjugate: the smaller, the narrower
+components are. Components that are taken along keep (a + b) rate, and the distance of log a - log b from the
+place in units of the root of the rate, which nearly takes them to themselves a priori: `carry` tells the rest
+of the ratio.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.kernels.kernel_functions import (
     draw_posterior,
@@ -28,12 +35,23 @@ from dpmix.kernels.kernel_functions import (
     tally,
     value,
 )
+from dpmix.kernels.learned_base import (
+    LOCATION,
+    SCALE,
+    carry,
+    component_terms,
+    draw_base_given,
+    gather,
+    with_base,
+)
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 
 A, B = 0, 1
 
 LAMBDA = 0.16  # weight of a learned place: a cluster's mean varies around it by its variance over this
+_LEAST_RATE = 1e-12  # clusters of a millionth of the interval
 STEPS = 5  # Langevin steps a call
 TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
 LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
@@ -60,6 +78,35 @@ class Beta(NamedTuple):
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of a component's parameters."""
         return {"a": (), "b": ()}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """What a chains file holds of the base measure."""
+        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+        found = dict(zip(names, self[:4], strict=True))
+        return {**found, "domain_lo": self.lo, "domain_hi": self.lo + self.width}
+
+    @property
+    def learned(self) -> tuple[str, str]:
+        """Names of the location and the scale that may be learned."""
+        return "place", "rate"
+
+    @property
+    def learned_values(self) -> NDArray[np.float64]:
+        """Logit of the place and rate, shape (2, 1); none where each parameter has a rate of its own."""
+        if self.a_rate != self.b_rate:
+            return np.empty((2, 0))
+        return np.array([[math.log(self.a_shape / self.b_shape)], [float(self.a_rate)]])
+
+    @property
+    def learned_constants(self) -> dict[str, float]:
+        """What a chains file holds besides where these are learned."""
+        return {"base_lambda": LAMBDA}
+
+    @property
+    def least_scale(self) -> float:
+        """Least rate that is learned."""
+        return _LEAST_RATE
 
 
 @njit
@@ -319,3 +366,86 @@ def _propose(kernel: Beta, rng, theta, h, count, spread, proposal):
     aa_back, ab_back, bb_back = _walk_information(kernel, proposal[A, h], proposal[B, h], count, spread)
     ratio = _log_gaussian(e, f, aa_back, ab_back, bb_back) - _log_gaussian(e, f, aa, ab, bb)
     return ratio + log_prior(kernel, proposal, h) - log_prior(kernel, theta, h)
+
+
+# What is learned of the base measure
+
+
+@with_base.register
+def _with_beta(kernel: Beta, values):
+    if values.shape[1] == 0:
+        return kernel
+    rate = values[SCALE, 0]
+    shapes = kernel.a_shape, kernel.b_shape
+    return Beta(shapes[0], rate, shapes[1], rate, kernel.lo, kernel.width, LAMBDA, values[LOCATION, 0])
+
+
+@gather.register
+def _gather_beta(kernel: Beta, theta, h, sums):
+    sums[0, 0] += theta[A, h] + theta[B, h]
+
+
+@carry.register
+def _carry_beta(kernel: Beta, theta, h, column, shift, factor, values):
+    centre, a, b = values[LOCATION, 0], theta[A, h], theta[B, h]
+    root, shapes = math.sqrt(factor), kernel.a_shape + kernel.b_shape
+    before = log_prior(with_base(kernel, values), theta, h)
+    moved = values.copy()
+    moved[LOCATION, 0] += shift
+    moved[SCALE, 0] *= factor
+    left, right = log_sides(centre + shift + root * (math.log(a) - math.log(b) - centre))
+    theta[A, h] = (a + b) / factor * math.exp(left)
+    theta[B, h] = (a + b) / factor * math.exp(right)
+    if moved[SCALE, 0] < _LEAST_RATE or not (theta[A, h] > 0.0 and theta[B, h] > 0.0):
+        return -math.inf
+    after = log_prior(with_base(kernel, moved), theta, h)
+    return after - before + (shapes + 0.5) * math.log(factor)
+
+
+@component_terms.register
+def _terms_beta(kernel: Beta):
+    return kernel.a_shape + kernel.b_shape, 1.0, 0.0
+
+
+class PlaceCurve(NamedTuple):
+    """The log density of the place of a beta kernel's base measure, given components."""
+
+    kernel: Any
+    theta: Any
+    slots: Any
+    centre: float
+    spread: float
+
+
+@log_height.register
+def _log_height(curve: PlaceCurve, x):
+    gap = (x - curve.centre) / curve.spread
+    value, kernel = -0.5 * gap * gap, curve.kernel
+    left, right = log_sides(x)
+    share, rest = math.exp(left), math.exp(right)
+    for h in curve.slots:
+        a, b = curve.theta[A, h], curve.theta[B, h]
+        along = kernel.lam * (a + b)
+        one, other = along * share, along * rest
+        left, right = log_sides(math.log(a) - math.log(b))
+        value += one * left + other * right - log_beta(kernel.a_shape + one, kernel.b_shape + other)
+    return value
+
+
+@draw_base_given.register
+def _draw_base_of_beta(kernel: Beta, rng, learned, theta, slots):
+    """Draw the rate, which t alone tells of, and the place given p and t, on a slice."""
+    total = 0.0
+    for h in slots:
+        total += theta[A, h] + theta[B, h]
+    shape = learned.shape + len(slots) * (kernel.a_shape + kernel.b_shape)
+    learned.values[SCALE, 0] = max(rng.standard_gamma(shape) / (learned.rate[0] + total), _LEAST_RATE)
+    centre, spread = learned.centre[0], learned.spread[0]
+    if len(slots) == 0:
+        learned.values[LOCATION, 0] = centre + spread * rng.standard_normal()
+        return
+    curve = PlaceCurve(kernel, theta, slots, centre, spread)
+    x = learned.values[LOCATION, 0]
+    level = log_height(curve, x) - rng.standard_exponential()
+    width = spread / math.sqrt(1.0 + LAMBDA * total)  # near to how far it may go
+    learned.values[LOCATION, 0] = draw_on_slice(rng, curve, x, level, 3.0 * width)[0]

@@ -30,7 +30,8 @@ from dpmix.kernels.kernel_functions import (
     tally,
     value,
 )
-from dpmix.kernels.normal import MEAN, VARIANCE, add_gap, posterior
+from dpmix.kernels.learned_base import keep_fixed
+from dpmix.kernels.normal.kernel import MEAN, VARIANCE, add_gap, posterior
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import (
     COEFFICIENTS,
@@ -194,6 +195,11 @@ class NormalTruncatedNIG(NamedTuple):
         """Names and shapes of a component's parameters."""
         return {"mean": (), "variance": ()}
 
+    @property
+    def constants(self) -> dict[str, float]:
+        """What a chains file holds of the base measure."""
+        return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), self[:4], strict=True))
+
 
 @njit
 def _draw(kernel, rng, mu, lam, a, b, theta, h):
@@ -236,3 +242,6 @@ def _log_integral(kernel: NormalTruncatedNIG, count, b):
 def _log_factor(kernel: NormalTruncatedNIG, count):
     a = kernel.a + 0.5 * count
     return -a * math.log(kernel.floor) - math.log(a)
+
+
+keep_fixed(NormalTruncatedNIG)

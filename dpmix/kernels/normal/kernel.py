@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmix.kernels.kernel_functions import (
     draw_posterior,
     draw_prior,
@@ -15,6 +18,16 @@ from dpmix.kernels.kernel_functions import (
     propose,
     tally,
     value,
+)
+from dpmix.kernels.learned_base import (
+    LOCATION,
+    SCALE,
+    carry,
+    component_terms,
+    draw_base_given,
+    draw_conjugate,
+    gather,
+    with_base,
 )
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
@@ -34,6 +47,21 @@ class NormalNIG(NamedTuple):
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of a component's parameters."""
         return {"mean": (), "variance": ()}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """What a chains file holds of the base measure."""
+        return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), self[:4], strict=True))
+
+    @property
+    def learned(self) -> tuple[str, str]:
+        """Names of the location and the scale that may be learned."""
+        return "mu0", "b"
+
+    @property
+    def learned_values(self) -> NDArray[np.float64]:
+        """Location and scale, shape (2, 1)."""
+        return np.array([[float(self.mu0)], [float(self.b)]])
 
 
 @njit
@@ -153,3 +181,36 @@ def fill_normal(mean, variance, z, start, stop, out):
     for i in range(start, stop):
         t = (z[i] - mean) * inverse
         out[i - start] = height * exp(-0.5 * t * t)
+
+
+# What is learned of the base measure
+
+
+@with_base.register
+def _with_nig(kernel: NormalNIG, values):
+    if values.shape[1] == 0:
+        return kernel
+    return NormalNIG(values[LOCATION, 0], kernel.lam, kernel.a, values[SCALE, 0])
+
+
+@gather.register
+def _gather_nig(kernel: NormalNIG, theta, h, sums):
+    precision = 1.0 / theta[VARIANCE, h]
+    sums[0, 0] += precision
+    sums[1, 0] += precision * theta[MEAN, h]
+
+
+@carry.register
+def _carry_nig(kernel: NormalNIG, theta, h, column, shift, factor, values):
+    centre = values[LOCATION, 0]
+    theta[VARIANCE, h] *= factor
+    theta[MEAN, h] = centre + shift + math.sqrt(factor) * (theta[MEAN, h] - centre)
+    return 0.0
+
+
+@component_terms.register
+def _terms_nig(kernel: NormalNIG):
+    return kernel.a, 1.0, kernel.lam
+
+
+draw_base_given.register(draw_conjugate, NormalNIG)

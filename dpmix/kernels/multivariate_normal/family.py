@@ -11,7 +11,7 @@ from scipy import linalg, special
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
-from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma, rest_weights
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, rest_weights
 
 _BASES = 400  # over which the prior predictive is averaged where location and scales are learned
 _SEED = 20

@@ -9,9 +9,20 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.kernels.kernel_functions import draw_posterior, draw_prior, draw_record, tally, value
-from dpmix.numerics.factors import cholesky
+from dpmix.kernels.learned_base import (
+    LOCATION,
+    SCALE,
+    carry,
+    component_terms,
+    draw_base_given,
+    draw_conjugate,
+    gather,
+    with_base,
+)
+from dpmix.numerics.factors import cholesky, solve_lower
 from dpmix.numerics.jit import njit
 
 
@@ -33,6 +44,21 @@ class MultivariateNormal(NamedTuple):
         """Names and shapes of a component's parameters."""
         d = len(self.mu0)
         return {"mean": (d,), "covariance": (d, d)}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What a chains file holds of the base measure."""
+        return dict(zip(("base_mu0", "base_lambda", "base_nu", "base_Psi"), self, strict=True))
+
+    @property
+    def learned(self) -> tuple[str, str]:
+        """Names of the location and the scale that may be learned."""
+        return "mu0", "psi"
+
+    @property
+    def learned_values(self) -> NDArray[np.float64]:
+        """Locations and the diagonal of psi, shape (2, d)."""
+        return np.array([self.mu0, np.diagonal(self.psi)], dtype=np.float64)
 
 
 @njit
@@ -128,3 +154,56 @@ def _draw_record(kernel: MultivariateNormal, rng, theta, h):
 @value.register
 def _value(kernel: MultivariateNormal, y):
     return y
+
+
+# What is learned of the base measure
+
+
+@with_base.register
+def _with_niw(kernel: MultivariateNormal, values):
+    d = values.shape[1]
+    if d == 0:
+        return kernel
+    mu0, psi = np.empty(d), np.zeros((d, d))
+    for i in range(d):
+        mu0[i] = values[LOCATION, i]
+        for j in range(d):  # what is learned is its diagonal
+            psi[i, j] = values[SCALE, i] if i == j else kernel.psi[i, j]
+    return MultivariateNormal(mu0, kernel.lam, kernel.nu, psi)
+
+
+@gather.register
+def _gather_niw(kernel: MultivariateNormal, theta, h, sums):
+    d = len(kernel.mu0)
+    factor = np.zeros((d, d))
+    cholesky(theta[d:, h].copy().reshape(d, d), factor)
+    columns = np.zeros((d, d))  # row i solves factor x = unit vector i
+    for i in range(d):
+        columns[i, i] = 1.0
+        solve_lower(factor, columns[i])
+    for i in range(d):
+        for j in range(d):
+            entry = 0.0
+            for r in range(d):
+                entry += columns[i, r] * columns[j, r]
+            sums[i, j] += entry
+            sums[d, i] += entry * theta[j, h]
+
+
+@carry.register
+def _carry_niw(kernel: MultivariateNormal, theta, h, column, shift, factor, values):
+    d = len(kernel.mu0)
+    centre, root = values[LOCATION, column], math.sqrt(factor)
+    theta[column, h] = centre + shift + root * (theta[column, h] - centre)
+    for i in range(d):
+        theta[d + column * d + i, h] *= root
+        theta[d + i * d + column, h] *= root
+    return 0.0
+
+
+@component_terms.register
+def _terms_niw(kernel: MultivariateNormal):
+    return 0.5 * kernel.nu, 0.5, kernel.lam
+
+
+draw_base_given.register(draw_conjugate, MultivariateNormal)

@@ -1,0 +1,1 @@
+"""Beta kernels on the public bounds, with gamma base measures."""

@@ -1,0 +1,1 @@
+"""Normal kernels of several columns, with normal-inverse-Wishart base measures."""

@@ -1,0 +1,1 @@
+"""Normal kernels of one column, with normal-inverse-gamma base measures."""
