@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError, UsageError, say
-from dpmix.mechanisms.laws.every import Law, LawError, law_of
+from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.column_units import stated_unit, unit_from_text, unit_text
@@ -250,17 +250,18 @@ def _labels(
     path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if not isinstance(mechanism, SyntheticLaw):
+    if mechanism.released != "synthetic":
         return mechanism.labels
-    if [part.name for part in mechanism.columns] != list(columns):
+    law = expect(mechanism, SyntheticLaw)
+    if [part.name for part in law.columns] != list(columns):
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []
-    for i, part in enumerate(mechanism.columns):
+    for i, part in enumerate(law.columns):
         if part.domain is not None:
             found.append(None)
             continue
         stored = node.variables.get(f"labels_{i}")
-        if stored is None and part.categories is None and mechanism.generator == "posterior_predictive":
+        if stored is None and part.categories is None and law.generator == "posterior_predictive":
             found.append(None)  # numbers without public bounds
             continue
         if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:

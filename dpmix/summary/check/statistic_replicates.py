@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw, SumsOfGroups
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.sanitized import Release
 from dpmix.summary.check.discrete_replicates import (
@@ -596,12 +594,11 @@ class GroupedHistogram(_Grouped, OfBins):
 # Which release of which model is drawn anew by which
 
 
-_OF_GROUPS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
-    NoisyCountsLaw: GroupedCounts,
-    ClampedMomentsLaw: GroupedMomentsReplicator,
-    LogMomentsLaw: GroupedLogMomentsReplicator,
-    PerturbedHistogramLaw: GroupedHistogram,
-    SmoothedHistogramLaw: GroupedHistogram,
+_OF_GROUPS: dict[str, Callable[[NamedChains], StatisticReplicator]] = {
+    "noisy_counts": GroupedCounts,
+    "clamped_moments": GroupedMomentsReplicator,
+    "log_moments": GroupedLogMomentsReplicator,
+    "histogram": GroupedHistogram,
 }
 _MAKERS: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
     ("noisy_counts", "naive_bayes"): NoisyCountsReplicator,
@@ -626,7 +623,7 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     law, model = chains.mechanism, str(chains.attrs.get("model", ""))
     made, what = _MAKERS.get((law.released, model)), "releases"
     if law.groups:
-        made, what = (None if model == "custom" else _OF_GROUPS.get(type(law))), "releases of groups"
+        made, what = (None if model == "custom" else _OF_GROUPS.get(law.released)), "releases of groups"
     elif model == "custom":
         raise Unavailable("a custom model does not say how its release is made")
     if made is None:
