@@ -261,7 +261,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
 
 def kept_by_counts(chains: Chains) -> Ints:
     """Return the places of the records of ``sampler.subsample``, for chains on counts; else none."""
-    wanted = (chains.spec.get("sampler") or {}).get("subsample")
+    wanted = chains.stated("sampler").get("subsample")
     if wanted is None or not on_counts(chains) or chains.mechanism.released == "histogram":
         return np.empty(0, dtype=np.int64)
     return subsample_of(chains.n, int(wanted))

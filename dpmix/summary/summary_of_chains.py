@@ -149,7 +149,7 @@ def summarize_chains(
     posterior = posterior_density(chains, grids, options.level, wanted)
     prior = mixture_prior(chains, source, grids, wanted)
     series = {**posterior.series, "n_clusters": chains.n_clusters.astype(np.float64)}
-    if isinstance((chains.spec.get("model") or {}).get("concentration"), dict):
+    if isinstance(chains.stated("model").get("concentration"), dict):
         series["concentration"] = chains.concentration
     support, counts = np.unique(chains.n_clusters, return_counts=True)
     clustering = cluster(
@@ -255,7 +255,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     line = regression_account(chains)
     beyond, last = line.shares, []
     found_compositions: dict[str, CompositionResults] = {}
-    if chains.attrs.get("model") == compositions.KIND:
+    if chains.model == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
         beyond = Beyond(_censored(found_compositions), entries=True)
         last = composition_remarks(list(found_compositions.values()), chains)
@@ -329,7 +329,7 @@ def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
 def _cells(chains: NamedChains) -> CellShares | None:
     """Return the shares of records in few bins of a histogram, of mixtures of groups."""
     bins = next((each for each in chains.parameters if each.name == "bin_probability"), None)
-    if bins is None or chains.attrs.get("model") != "mixture":
+    if bins is None or chains.model != "mixture":
         return None
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
@@ -338,8 +338,7 @@ def _cells(chains: NamedChains) -> CellShares | None:
 
 def _floors(chains: NamedChains) -> list[str]:
     """Return what a prior may hold up: sds of groups, whose base is fixed, and errors of a fixed scale."""
-    model = chains.attrs.get("model")
-    name = "record_sd" if model == "mixture" else "sigma2" if model == "linear_regression" else ""
+    name = {"mixture": "record_sd", "linear_regression": "sigma2"}.get(chains.model, "")
     if chains.attrs.get("sigma2_scale") == "learned":
         return []
     return [label for each in chains.parameters if each.name == name for label in each.labels()]
@@ -348,7 +347,7 @@ def _floors(chains: NamedChains) -> list[str]:
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
     """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
     found = chains.prior(parameter)
-    if found is None and chains.attrs.get("model") == compositions.KIND:
+    if found is None and chains.model == compositions.KIND:
         found = compositions.prior_of(chains, parameter)
     if found is None:
         return {}

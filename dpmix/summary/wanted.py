@@ -85,7 +85,7 @@ def check_quantities(chains: NamedChains, options: SummarySpec) -> None:
             continue
         held = [p for p in chains.parameters if p.title == title and p.role == "scalar"]
         if not held:
-            model = chains.attrs.get("model", "mixture")
+            model = chains.model
             known = any(p.title == "quantile" for p in chains.parameters)
             why = f"is for mixture and discrete, and these chains are of model {model}"
             if known:

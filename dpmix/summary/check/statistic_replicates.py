@@ -103,7 +103,7 @@ class ClampedMomentsReplicator(StatisticReplicator):
         super().__init__(chains)
         self.law: ClampedMomentsLaw = expect(chains.mechanism, ClampedMomentsLaw)
         self.low, self.high = np.array(self.law.bounds, dtype=np.float64).T
-        self.model: dict[str, Any] = dict(chains.spec.get("model") or {})
+        self.model = chains.stated("model")
         self.size = int(chains.n * self.low.size)
         self.needed = tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(chains, name))
         for name in ("sigma2", "x_mean", "x_cov"):
@@ -324,7 +324,7 @@ class Answers(StatisticReplicator):
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self.response: RandomizedResponseLaw = expect(chains.mechanism, RandomizedResponseLaw)
-        if str(chains.attrs.get("model", "")) != "multinomial":
+        if chains.model != "multinomial":
             raise Unavailable("randomized responses are replicated for the model multinomial alone")
         self.size = self.response.sizes[0]
 
@@ -554,7 +554,7 @@ class GroupedHistogram(_Grouped, OfBins):
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self.tell_bins(chains)
-        self._cdf = cdf_of(chains) if chains.attrs.get("model") == "discrete" else None
+        self._cdf = cdf_of(chains) if chains.model == "discrete" else None
         self.needed = (_BINS if self._cdf is None else self._cdf.name,)
         self.size = int(2 * self.edges.size * len(self.groups))
 
@@ -620,7 +620,7 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    law, model = chains.mechanism, str(chains.attrs.get("model", ""))
+    law, model = chains.mechanism, chains.model
     made, what = _MAKERS.get((law.released, model)), "releases"
     if law.groups:
         made, what = (None if model == "custom" else _OF_GROUPS.get(law.released)), "releases of groups"
