@@ -202,7 +202,7 @@ def _prior_draws(chains: ChainSet, d: int) -> Floats | None:
     return np.maximum(drawn, 1e-12)
 
 
-def prior_of(chains: ChainSet, parameter: Stored) -> Floats | None:
+def prior_draws_of(chains: ChainSet, parameter: Stored) -> Floats | None:
     """Draw alpha, or the expected shares, from the prior; shape (draws, ..) of a parameter's entries."""
     if parameter.name not in ("alpha", "mean"):
         return None

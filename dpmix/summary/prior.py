@@ -60,7 +60,7 @@ _SOURCES = {
 }
 
 
-def prior_of(chains: ChainSet) -> str:
+def base_in_words(chains: ChainSet) -> str:
     """Say what the base measure of a mixture means, of kernels whose parameters have the units of the data.
 
     Returns

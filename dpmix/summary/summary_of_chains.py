@@ -21,8 +21,8 @@ from dpmix.summary.density import Density, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
-from dpmix.summary.prior import held_up, mixture_prior, prior_of, sds_with_floor
-from dpmix.summary.quantities import Beyond, CellShares
+from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
+from dpmix.summary.quantities import Beyond, CellShares, check_quantities, wanted_of
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression_account import regression_account
 from dpmix.summary.remarks import (
@@ -35,7 +35,6 @@ from dpmix.summary.remarks import (
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.variance import mixture_shares, parametric_shares
-from dpmix.summary.wanted import check_quantities, wanted_of
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -183,7 +182,7 @@ def summarize_chains(
         joint=posterior.joint,
         tally=chains.tally,
         band_draws=posterior.band_draws,
-        prior=prior_of(chains),
+        prior=base_in_words(chains),
     )
     return _with_baselines(summary, chains, options) if options.baselines else summary
 
@@ -276,7 +275,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         distributions=distributions,
         compositions=found_compositions,
-        prior=prior_of(chains) or str(chains.attrs.get("prior", "")),
+        prior=base_in_words(chains) or str(chains.attrs.get("prior", "")),
     )
 
 
@@ -348,7 +347,7 @@ def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
     """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
     found = chains.prior(parameter)
     if found is None and chains.model == compositions.KIND:
-        found = compositions.prior_of(chains, parameter)
+        found = compositions.prior_draws_of(chains, parameter)
     if found is None:
         return {}
     return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))
