@@ -45,7 +45,7 @@ from dpmix.summary.fitted_columns import (
     family_on_line,
     public_bounds,
 )
-from dpmix.summary.random_measures import BLOCK, Measures, draw_measures
+from dpmix.summary.random_measures import BLOCK, draw_prior
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -149,9 +149,7 @@ def mixture_prior(
         alpha = np.maximum(alpha, 1e-12)
     else:
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
-    unseen = Measures.unseen(DRAWS, len(source.draw(rng, 1)))
-    base = source.draw_base(rng, DRAWS) if isinstance(source, LearnedNormal | LearnedWishart) else None
-    drawn = draw_measures(unseen, alpha, chains.constants["discount"], source, rng, base)
+    drawn = draw_prior(source, alpha, chains.constants["discount"], rng)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}
     within = {}
