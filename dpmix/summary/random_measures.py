@@ -241,7 +241,7 @@ def settle_rest(
 def draw_prior(
     source: Family | NormalInverseWishart, alpha: Floats, discount: float, rng: np.random.Generator
 ) -> Measures:
-    """Draw P from its prior, one for each concentration (D,), with a base measure each where it is learned."""
+    """Draw P from its prior, one for each concentration (D,); its base measure too, where that is learned."""
     unseen = Measures.unseen(alpha.size, len(source.draw(rng, 1)))
     base = source.draw_base(rng, alpha.size) if isinstance(source, LearnedNormal | LearnedWishart) else None
     return draw_measures(unseen, alpha, discount, source, rng, base)
