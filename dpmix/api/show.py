@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -302,7 +301,7 @@ def _brief(cell: str, step: float) -> str:
 def sections_of_chains(path: Path) -> list[ResultSection]:
     """Return what is said of finished chains: of which release, which model and sampler, how many draws."""
     held = read_file(path)
-    attrs, law = held.attrs, law_of(json.loads(str(held.attrs["mechanism"])))
+    attrs, law = held.attrs, held.mechanism
     chains, draws = len(held.ids), held.draws
     numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
     trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
