@@ -281,7 +281,7 @@ def chain_of(iterations: int) -> Any:
     class Chains:
         ids = np.arange(4)
         planned = 4
-        spec = {"sampler": {"chains": 4, "iterations": iterations}}
+        stated = {"sampler": {"chains": 4, "iterations": iterations}}.__getitem__
         draws = 1000
 
     return Chains()

@@ -20,7 +20,7 @@ LAPLACE = {"epsilon": 5.0, "delta": 0.0, "rho": float("nan"), "private": 1, "sim
 
 def chains(planned: int = 4, ids: tuple[int, ...] = (0, 1, 2, 3), kind: str = "laplace", **attrs):
     return SimpleNamespace(
-        spec={"sampler": {"chains": planned}},
+        stated={"sampler": {"chains": planned}}.__getitem__,
         planned=planned,
         ids=np.asarray(ids),
         draws=1000,
