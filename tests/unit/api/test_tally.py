@@ -685,3 +685,21 @@ def test_dates_are_tallied_as_export_writes_them(tmp_path: Path) -> None:
     far = {"release": {"column": "when"}, "mechanism": DATES | {"domain": ["0002-01-01", "9999-12-31"]}}
     with pytest.raises(UsageError, match="beyond the years 1 to 9999"):
         tally_sql(far)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_processes_that_count_do_not_run_the_script_of_their_caller(
+    tmp_path: Path, values: np.ndarray, piped: bool
+) -> None:
+    """A script without a guard of its main part, from a file or from standard input, runs once."""
+    parts = [str(written(tmp_path / f"{i}.h5", part)) for i, part in enumerate(np.array_split(values, 2))]
+    script = (
+        "import dpmix\n"
+        f"open({str(tmp_path / 'runs')!r}, 'a').write('a run')\n"
+        f"print(dpmix.tally({parts!r}, output={str(tmp_path / 't.h5')!r}, jobs=2, quiet=True).n)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    command = [sys.executable, "-" if piped else str(tmp_path / "script.py")]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(values)}\n", "")
+    assert (tmp_path / "runs").read_text() == "a run"
