@@ -33,6 +33,7 @@ from dpmix.errors import DataError
 from dpmix.numerics.in_words import printable
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
+from dpmix.store.copies import check_copies
 from dpmix.store.frames import days_of
 
 __all__ = [
@@ -375,7 +376,9 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
 
 
 def _source_of(path: TableSource) -> TableFiles:
-    return path if isinstance(path, TableFiles) else TableFiles.of(path)
+    source = path if isinstance(path, TableFiles) else TableFiles.of(path)
+    check_copies([part for part in source.parts if isinstance(part, Path)])
+    return source
 
 
 @contextmanager

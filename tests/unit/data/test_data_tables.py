@@ -240,6 +240,22 @@ def test_h5_in_single_precision_is_as_it_is_written(tmp_path: Path) -> None:
         assert load_table(tmp_path / name, ["y"])[0].tolist() == [[0.1], [0.2]]
 
 
+def test_a_copy_of_a_file_is_no_part_of_its_table(tmp_path: Path) -> None:
+    """Whatever it is called; files of one size that differ at their ends, and empty ones, are none."""
+    content = b"y\n" + b"1.5\n" * 40_000
+    first, second = table(tmp_path / "a.csv", content), table(tmp_path / "b.csv", content[:-2] + b"6\n")
+    assert load_table(TableFiles((first, second)), ["y"])[0].shape == (80_000, 1)
+    table(tmp_path / "c.csv", content)
+    (tmp_path / "d.csv").symlink_to(second)
+    for name, of in (("c.csv", "a.csv"), ("d.csv", "b.csv")):
+        words = f"{tmp_path / name} is a copy of {tmp_path / of}, and its records would count twice"
+        with pytest.raises(DataError, match=re.escape(words)):
+            load_table(TableFiles((first, second, tmp_path / name)), ["y"])
+    none = [table(tmp_path / name, b"") for name in ("e.csv", "f.csv")]
+    with pytest.raises(DataError, match=r"e\.csv is empty"):
+        load_table(TableFiles(tuple(none)), ["y"])
+
+
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         load_table(tmp_path / "t.csv", ["a"])
