@@ -372,7 +372,7 @@ def _series_of(part: InMemory, table: Any) -> list[tuple[str, Any]]:
         return [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
     for method in ("to_arrow", "read_all"):  # polars, duckdb; readers of batches
         if hasattr(table, method) and not hasattr(table, "column_names"):
-            table = getattr(table, method)()
+            table = part.table = getattr(table, method)()  # batches are there once, and tables read twice
     names = getattr(table, "column_names", None) or getattr(getattr(table, "schema", None), "names", None)
     if names is None or not hasattr(table, "column"):
         raise DataError(

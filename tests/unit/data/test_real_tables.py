@@ -465,6 +465,17 @@ def test_objects_that_are_no_tables() -> None:
         assert SECRET not in str(caught.value)
 
 
+def test_a_reader_of_batches_is_read_as_often_as_a_table() -> None:
+    """Numbers and groups are read apart."""
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"y": [1.0, 2.0, 3.0], "sex": ["F", "M", "F"]})
+    reader = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    data = {"columns": ["y"], "domain": [0, 5], "categories": {"sex": ["F", "M"]}, "group": "sex"}
+    spec = {"data": data, "mechanism": {"kind": "perturbed_histogram", "bins": 2, "epsilon": 1}}
+    found = load_data(load_spec(spec, data=reader)).values
+    assert found.tolist() == [[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]
+
+
 def test_objects_in_single_precision_are_as_they_are_written() -> None:
     values = np.array([0.1, 2.5], dtype=np.float32)
     for column in (values, list(values)):
