@@ -343,7 +343,7 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
 
 def _is_stated(release: Release) -> bool:
     """Whether a spec states how it was released, and no file of its own."""
-    return bool(release.mechanism.stated().get("stated"))
+    return release.mechanism.elsewhere
 
 
 def _counts(release: Release) -> Counts:
