@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.api.given_numbers import real_of
-from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.release.sanitized import as_stated
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
@@ -153,7 +153,7 @@ def planned(
             "--contrast compares two groups of the one release behind a chains file, or two chains files, "
             f"and {len(files)} {'is' if len(files) == 1 else 'are'} given"
         )
-    if len(files) == 1 and public_groups:
+    if truth_of(public_groups, "public_groups") and len(files) == 1:
         raise UsageError(
             "--public-groups: is for two chains files; who is in a group of one release is private"
         )
