@@ -73,6 +73,19 @@ class Interrupted(DpmixError):  # noqa: N818 - an interruption is no error of an
     exit_code = 130
 
 
+def truth_of(given: object, name: str) -> bool:
+    """Return the truth value that an argument of this name gives, whatever text such as "False" would be.
+
+    Raises
+    ------
+    UsageError
+        For anything but True and False, of Python or numpy, and 1 and 0.
+    """
+    if type(given).__name__ not in ("bool", "bool_") and not (isinstance(given, int) and given in (0, 1)):
+        raise UsageError(f"{name}: must be True or False, not {type(given).__name__}")
+    return bool(given)
+
+
 def say(text: str, quiet: bool = False) -> None:
     """Tell the user on standard error something that is no data, unless `quiet`."""
     if not quiet:

@@ -22,7 +22,7 @@ from dpmix.auditing import (
 )
 from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.auditing.trial import lower_bound
-from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.errors import PrivacyError, SpecError, UsageError, truth_of
 from dpmix.numerics.in_words import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.run.progress import show_work
@@ -281,7 +281,10 @@ def audit(
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence: {confidence:g} must lie strictly between 0 and 1")
     if checked.audit is not None:
-        subject, n = _other_program(checked, program, tables, allowed=allow_code), _stated_n(checked)
+        subject, n = (
+            _other_program(checked, program, tables, allowed=truth_of(allow_code, "allow_code")),
+            _stated_n(checked),
+        )
     elif program is not None or tables is not None:
         raise SpecError("audit: missing; a program is audited against the epsilon that this section claims")
     else:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.api.given_numbers import real_of
-from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
+from dpmix.release.sanitized import as_stated
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
@@ -152,7 +153,7 @@ def planned(
             "--contrast compares two groups of the one release behind a chains file, or two chains files, "
             f"and {len(files)} {'is' if len(files) == 1 else 'are'} given"
         )
-    if len(files) == 1 and public_groups:
+    if truth_of(public_groups, "public_groups") and len(files) == 1:
         raise UsageError(
             "--public-groups: is for two chains files; who is in a group of one release is private"
         )
@@ -225,6 +226,8 @@ def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> JointG
     level = level_in_words(found.epsilon, found.delta, found.rho) or "no stated privacy guarantee"
     if any(is_simulated(chains.attrs) or not is_private(chains.attrs) for chains in behind):
         level += ", had their noise been real (a release is simulated, or its noise can be reproduced)"
+    if any(chains.mechanism.elsewhere for chains in behind):
+        level = as_stated(level)
     return JointGuarantee(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
 
 

@@ -24,6 +24,7 @@ from dpmix.release.columns import column_in_words, listed_briefly, public_column
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import (
     Release,
+    as_stated,
     cautions_of,
     done_in_words,
     first_rows,
@@ -307,7 +308,7 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
     words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency, grouped=bool(law.groups))
     flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
-    guarantee = guarantee_sentence(law, words, **flags)
+    guarantee = guarantee_sentence(law, as_stated(words) if law.elsewhere else words, **flags)
     n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))
     done = done_in_words(law, max(n, 1), dates=bool(attrs.get("dates")))
     cautions = cautions_of(law, max(n, 1), numbers["delta"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say, truth_of
 from dpmix.numerics.in_words import printable
 from dpmix.privacy.budget import Budget, in_words, not_proved, total
 from dpmix.privacy.ledger import guarantee_of
@@ -56,6 +56,11 @@ class Entering:
     new: bool = False
     bypass: bool = False
     yes: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that none is text, by which a ledger would be bypassed that "False" is said to keep."""
+        for given, name in ((self.new, "new_ledger"), (self.bypass, "no_ledger"), (self.yes, "yes")):
+            truth_of(given, name)
 
     def check(self, ledger: str | os.PathLike[str] | None) -> None:
         """Check that nothing is asked for that goes against the other.

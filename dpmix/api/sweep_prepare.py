@@ -18,7 +18,7 @@ from dpmix.api.file_kinds import file_of
 from dpmix.api.privatize import privatize, steps
 from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data
-from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError, say, truth_of
 from dpmix.models.custom.section import CustomModel
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
@@ -77,7 +77,7 @@ class Prepared:
             "folder": str(self.folder.path),
             "threads": threads,
             "keep_chains": self.plan.keep_chains,
-            "allow_code": allow_code,
+            "allow_code": truth_of(allow_code, "allow_code"),
             "registered": registered_modules(),
         }
 

@@ -35,6 +35,7 @@ from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.days import Day
 from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, check_suffix
+from dpmix.store.copies import check_copies
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
@@ -200,6 +201,7 @@ def _check_call(
     for place, part in zip(places, parts, strict=True):
         if places.count(place) > 1:
             raise UsageError(f"{part} is named twice, and would be counted twice")
+    check_copies([Path(part) for part in parts])
 
 
 def _target(output: Path_, parts: Sequence[Path_], force: bool) -> Path:

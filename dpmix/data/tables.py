@@ -6,7 +6,8 @@ An error names the file, the column and the record, never a value: a message may
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -29,8 +30,10 @@ from dpmix.data.text_tables import (
 )
 from dpmix.data.typed_tables import as_floats, pieces
 from dpmix.errors import DataError
+from dpmix.numerics.in_words import printable
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
+from dpmix.store.copies import check_copies
 from dpmix.store.frames import days_of
 
 __all__ = [
@@ -98,13 +101,13 @@ def from_npy(path: Path, columns: Sequence[str] | None, dates: Collection[str] =
     return values, names
 
 
-def from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
+def from_h5(path: Path, columns: Sequence[str] | None, dates: Collection[str] = ()) -> Table:
     """Read columns of an h5 file: datasets of one dimension, or those of a release; dates are days there.
 
     Raises
     ------
     DataError
-        For a missing column, and datasets that are no columns of numbers.
+        For a missing column, and datasets that are no columns of numbers, or of others than they hold.
     """
     from dpmix.store import h5
 
@@ -120,7 +123,7 @@ def from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
             raise DataError(f"{path} has no columns")
         for name in chosen:
             if name not in known:
-                raise no_column(path, name, known, public=public, sure=known)
+                raise no_column(path, name, known, public=True)  # names of datasets are no records
         tables = {"values": group["values"]} if inside else {name: root[name] for name in chosen}
         for name, table in tables.items():
             if table.kind not in "iuf" or len(table.shape) != 1 + inside:
@@ -132,9 +135,35 @@ def from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
         if inside and tables["values"].shape[1] != len(known):
             raise DataError(f"{path} is damaged: its release does not name every column")
         for name, table in tables.items():
-            found = table.numbers()
+            found = as_floats(table[()])
+            _check_meant(path, name, table.conventions, found, days=name in dates)
             series |= {label: found[:, i] for i, label in enumerate(known)} if inside else {name: found}
     return np.column_stack([series[name] for name in chosen]), tuple(chosen)
+
+
+_UNPACKED = {"scale_factor": 1.0, "add_offset": 0.0}
+_SINCE_1970 = re.compile(r"days since 1970-0?1-0?1(?:[ T]0?0:00(?::00(?:\.0+)?)?)?(?: ?(?:UTC|Z))?")
+
+
+def _check_meant(
+    path: Path, name: str, stated: Mapping[str, Any], found: NDArray[np.float64], *, days: bool
+) -> None:
+    """Refuse numbers of a dataset that stand for others by the conventions of netCDF, which xarray follows.
+
+    Raises
+    ------
+    DataError
+        For packed numbers, marks of missing values, and days since another day than 1970-01-01.
+    """
+    this = f"{path}: the dataset {name!r}"
+    if any(np.any(stated[key] != plain) for key, plain in _UNPACKED.items() if key in stated):
+        raise DataError(f"{this} holds packed numbers (scale_factor, add_offset); write it unpacked")
+    for mark in ("_FillValue", "missing_value"):
+        if any(np.any(found == value) for value in np.ravel(stated.get(mark, []))):
+            raise DataError(f"{this} marks missing values by a number ({mark}); write NaN for them")
+    unit = str(stated.get("units", ""))
+    if days and " since " in unit and not _SINCE_1970.fullmatch(unit):
+        raise DataError(f"{this} counts {printable(unit)}; write dates as days since 1970-01-01")
 
 
 # Tables of every kind
@@ -347,7 +376,9 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
 
 
 def _source_of(path: TableSource) -> TableFiles:
-    return path if isinstance(path, TableFiles) else TableFiles.of(path)
+    source = path if isinstance(path, TableFiles) else TableFiles.of(path)
+    check_copies([part for part in source.parts if isinstance(part, Path)])
+    return source
 
 
 @contextmanager
@@ -401,7 +432,7 @@ def _numbers_of(
     if isinstance(part, Path) and part.suffix.lower() == ".npy":
         return from_npy(part, columns, source.dates)
     if isinstance(part, Path) and part.suffix.lower() == ".h5":
-        return from_h5(part, columns, public)
+        return from_h5(part, columns, source.dates)
     assert not isinstance(part, StandardInput)  # which is text
     blocks: list[NDArray[np.float64]] = []
     names: tuple[str, ...] = ()

@@ -173,6 +173,8 @@ def object_text(value: Any) -> str:
     """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return ""
+    if isinstance(value, np.float16 | np.float32):
+        value = float(str(value))  # as it is written, like columns of that type
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):

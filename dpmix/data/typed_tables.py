@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -348,7 +348,9 @@ def _held(part: InMemory, columns: Sequence[str] | None, public: bool) -> Piece:
     """Return the columns of a table that Python holds."""
     table = part.table
     if not part.named:
-        return _of_array(part, np.asarray(table), columns)
+        # a mask is kept
+        array = table if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
+        return _of_array(part, array, columns)
     series = _series_of(part, table)
     places = _chosen(part, [name for name, _ in series], columns, public)
     found = {series[place][0].strip(): _column(part, *series[place]) for place in places}
@@ -370,7 +372,7 @@ def _series_of(part: InMemory, table: Any) -> list[tuple[str, Any]]:
         return [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
     for method in ("to_arrow", "read_all"):  # polars, duckdb; readers of batches
         if hasattr(table, method) and not hasattr(table, "column_names"):
-            table = getattr(table, method)()
+            table = part.table = getattr(table, method)()  # batches are there once, and tables read twice
     names = getattr(table, "column_names", None) or getattr(getattr(table, "schema", None), "names", None)
     if names is None or not hasattr(table, "column"):
         raise DataError(
@@ -401,7 +403,7 @@ def _column(part: InMemory, name: str, column: Any) -> Typed:
         objects = _objects(column.to_list())
         objects[gone] = None
         return Typed(objects)
-    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+    if isinstance(column, str | bytes | Mapping | Set) or not hasattr(column, "__len__"):
         raise DataError(f"{part}: column {name!r} is no list or array of values")
     return _of_numpy(part, name, column if isinstance(column, np.ndarray) else _objects(list(column)))
 

@@ -211,7 +211,8 @@ def gaussian_log_delta(epsilon: float, mu: float) -> float:
     nodes, weights = _rule()
     u = 0.5 * end * (nodes + 1)
     total = 0.5 * end * float(weights @ (-np.expm1(-mu * u) * np.exp(-x * u - 0.5 * u * u)))
-    return math.log(total) - 0.5 * x * x - _LOG_SQRT_2PI
+    # total underflows where mu u does: delta is then less than any that is asked for
+    return (math.log(total) if total > 0.0 else -math.inf) - 0.5 * x * x - _LOG_SQRT_2PI
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:

@@ -97,7 +97,7 @@ def _parameters(release: Release) -> dict[str, float]:
 def _answers(release: Release) -> dict[str, Any]:
     """Return what is known, in words."""
     law = release.mechanism
-    if (law.origin or law).get("stated"):
+    if law.elsewhere:
         floats = timing = randomness = (
             "Not known: the noise was drawn by another program, as the spec stated."
         )
@@ -188,7 +188,7 @@ def _domain(release: Release) -> str:
 
 def _prepared(release: Release) -> str:
     """Say what was done to values before, as far as a release tells; empty where nothing was."""
-    if (release.mechanism.origin or release.mechanism).get("stated"):
+    if release.mechanism.elsewhere:
         return ""
     columns = public_columns(release)
     bounded = [column["name"] for column in columns if "domain" in column]

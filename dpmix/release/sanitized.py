@@ -300,7 +300,8 @@ class Release(Tabulated):
         """Say what is guaranteed, in one clause."""
         numbers = self.epsilon, self.delta, self.rho
         words = guarantee_in_words(*numbers, self.trust, self.adjacency, grouped=bool(self.groups))
-        return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+        words = words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+        return as_stated(words) if self.mechanism.elsewhere else words
 
 
 def done_in_words(law: Law, n: int, *, dates: bool) -> str:
@@ -312,6 +313,11 @@ def done_in_words(law: Law, n: int, *, dates: bool) -> str:
 def cautions_of(law: Law, n: int, delta: float | None) -> tuple[str, ...]:
     """Return what `Release.cautions` says, of a release of n records."""
     return tuple(filter(None, (law.republishes(n, delta), permits_verbatim(delta, n))))
+
+
+def as_stated(words: str) -> str:
+    """Say after a guarantee in words that it is no more than what a spec states of somebody else's noise."""
+    return f"{words}, as the spec states of a release made elsewhere"
 
 
 def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) -> str:

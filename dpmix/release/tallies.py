@@ -33,7 +33,7 @@ _PIECE = 1 << 20
 _REACH = 8.0  # standard deviations of Gaussian noise covered by inner cells
 _MOST = 10_000_000  # cells
 _NO_VALUES = np.zeros((0, 1))
-_SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns", "unit")
+_SHARED = ("simulated", "private", "epsilon", "delta", "rho", "adjacency", "trust", "columns", "unit")
 _FOLLOWS = ("granularity", "scale", "sensitivity")
 """What a mechanism states that follows from the rest of it."""
 _MADE = ("stated", "column", "granularity", "sensitivity", "requested", "calibration")
@@ -292,8 +292,9 @@ def difference(first: Release, other: Release) -> str | None:
     if _is_stated(first) != _is_stated(other):
         law, beside = ({key: own[key] for key in own if key not in _MADE} for own in (law, beside))
         rounding = _ROUNDING
-    for key, mine, theirs in _leaves(law, beside, "mechanism", rounding):
-        return f"{key} ({_shown(theirs)} against {_shown(mine)})"
+    if (first.simulated, first.private) == (other.simulated, other.private):  # else noise differs by that
+        for key, mine, theirs in _leaves(law, beside, "mechanism", rounding):
+            return f"{key} ({_shown(theirs)} against {_shown(mine)})"
     for key in _SHARED:
         mine, theirs = getattr(first, key), getattr(other, key)
         if not _alike(mine, theirs, rounding):
@@ -342,7 +343,7 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
 
 def _is_stated(release: Release) -> bool:
     """Whether a spec states how it was released, and no file of its own."""
-    return bool(release.mechanism.stated().get("stated"))
+    return release.mechanism.elsewhere
 
 
 def _counts(release: Release) -> Counts:

@@ -19,6 +19,8 @@ import importlib
 import math
 import multiprocessing
 import signal
+import sys
+import types
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -346,7 +348,8 @@ def _by_processes(pieces: Sequence[Piece], grid: TallyGrid, jobs: int) -> Iterat
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_deaf) as pool:
         try:
-            places = {pool.submit(count_piece, piece, grid): place for place, piece in enumerate(pieces)}
+            with _without_main():  # processes are started as they get their first pieces
+                places = {pool.submit(count_piece, piece, grid): place for place, piece in enumerate(pieces)}
             for future in as_completed(places):
                 yield places[future], future.result()[0]
         except BrokenProcessPool as error:
@@ -355,6 +358,21 @@ def _by_processes(pieces: Sequence[Piece], grid: TallyGrid, jobs: int) -> Iterat
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not run the caller's script again, in which releases may be made, and paid for.
+
+    A spawned process imports the script that is ``__main__``, where it has a file; what is counted here needs
+    nothing of it.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _deaf() -> None:

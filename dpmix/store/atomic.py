@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import DataError, UsageError, truth_of
 
 HDF5 = (".h5", ".hdf5", ".nc")
 """How names of HDF5 files end."""
@@ -118,7 +118,7 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
         raise DataError(f"cannot write {path}: the directory {final.parent} does not exist")
     if not os.access(final.parent, os.W_OK | os.X_OK):
         raise DataError(f"cannot write {path}: {os.strerror(13)}")
-    if final.exists() and not force:
+    if final.exists() and not truth_of(force, "force"):
         raise UsageError(_exists(Path(path)))
     if not ledger and _is_ledger(final):
         raise UsageError(f"{path} is a ledger of releases, which nothing replaces; give another name")

@@ -251,6 +251,7 @@ _HIDDEN = frozenset(
         *("_Encoding", "_FillValue", _NUMBER, _PLACES),
     }
 )
+_MEANING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "units")
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # as netCDF names such a scale
 
 
@@ -284,6 +285,16 @@ class Dataset:
     def attrs(self) -> dict[str, Attribute]:
         """Attributes, strings decoded, without those that HDF5 and netCDF keep for themselves."""
         return _read_attributes(self._raw)
+
+    @property
+    def conventions(self) -> dict[str, Any]:
+        """What netCDF's attributes say that its numbers stand for, those that it has."""
+        with _guard(self._raw):
+            found = {name: self._raw.attrs[name] for name in _MEANING if name in self._raw.attrs}
+        return {
+            name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            for name, value in found.items()
+        }
 
     def __getitem__(self, selection: Any) -> Array:
         """Read the selected part as a NumPy array (strings as `str` arrays).

@@ -18,6 +18,7 @@ import numpy as np
 from dpmix.errors import DataError, UsageError
 from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.column_units import labelled, unit_of
+from dpmix.release.sanitized import as_stated
 from dpmix.results.nodes import (
     Array,
     Attr,
@@ -42,6 +43,7 @@ from dpmix.summary.subject import Subject, is_private, is_simulated, stated_para
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
+    from dpmix.mechanisms.laws.every import Law
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
 
@@ -430,7 +432,7 @@ def contrast_groups(
         level=level,
         is_bootstrap=False,
         public_groups=False,
-        guarantee=_guarantee(chains.attrs),
+        guarantee=_guarantee(chains.attrs, chains.mechanism),
         warnings=tuple(text for text, _ in warnings),
         failures=tuple(text for text, convergence in warnings if convergence),
     )
@@ -502,12 +504,12 @@ def _group_difference(name: str, draws: Floats, margin: float, level: float) -> 
     )
 
 
-def _guarantee(attrs: Mapping[str, Any]) -> JointGuarantee:
+def _guarantee(attrs: Mapping[str, Any], mechanism: Law) -> JointGuarantee:
     """Return what the one release guarantees, for both groups together."""
     epsilon, delta, rho = stated_parameters(attrs)
     adjacency = str(attrs.get("adjacency", "replacement, private groups"))
     guarantee = guarantee_in_words(epsilon, delta, rho, "global", adjacency, grouped=True)
-    words = f"One release of both groups, with {guarantee}"
+    words = f"One release of both groups, with {as_stated(guarantee) if mechanism.elsewhere else guarantee}"
     if is_simulated(attrs) or not is_private(attrs):
         words += ", had its noise been real (the data are simulated, or the noise can be reproduced)"
     return JointGuarantee(epsilon, delta, rho, f"{words}.", adjacency)

@@ -108,7 +108,7 @@ def data_columns(chains: ChainSet) -> tuple[str, ...]:
     law = chains.mechanism
     stated = tuple(str(getattr(column, "name", column)) for column in getattr(law, "columns", ()) or ())
     own = str(law.get("column") or "")
-    elsewhere = law.stated().get("stated") and (law.statistic or law.counts_bins)
+    elsewhere = law.elsewhere and (law.statistic or law.counts_bins)
     released = chains.columns if law.names_columns and not elsewhere else ()
     return stated or tuple(dict.fromkeys(name for name in (*released, own) if name))
 

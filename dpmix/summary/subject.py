@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import figure, replacing_in_words
 from dpmix.release.column_units import Unit, labelled, unit_of
-from dpmix.release.sanitized import done_in_words
+from dpmix.release.sanitized import as_stated, done_in_words
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.every import Law
@@ -85,9 +85,9 @@ def done_and_guaranteed(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str
     if is_simulated(attrs) or not is_private(attrs):
         why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
         return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
+    given = "As the spec states of a release made elsewhere, it" if mechanism.elsewhere else "The release"
     return (
-        f"{done} The release satisfies {level} with respect to "
-        f"{_replacing(attrs, mechanism)}. "
+        f"{done} {given} satisfies {level} with respect to {_replacing(attrs, mechanism)}. "
         "Everything computed from it, this summary included, keeps that guarantee."
     )
 
@@ -112,7 +112,7 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
     if epsilon is not None and epsilon <= _LARGEST:
         sentence += f", which makes no result more than {_times(math.exp(epsilon))} times as probable"
         sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
-    return f"{sentence}."
+    return f"{as_stated(sentence) if mechanism.elsewhere else sentence}."
 
 
 def _replacing(attrs: Mapping[str, Any], mechanism: Law) -> str:

@@ -378,6 +378,11 @@ class Law(Capabilities):
         return None
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether it, or the release that it is of, was drawn by another program, as a spec states."""
+        return bool((self.origin or self).get("stated"))
+
+    @property
     def of_local(self) -> bool:
         """Whether it is post-processing of a local release, whose trust model is then its own."""
         return False

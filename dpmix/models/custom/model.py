@@ -27,7 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.errors import DpmixError, SamplerError, SpecError
+from dpmix.errors import DpmixError, SamplerError, SpecError, truth_of
 from dpmix.models import sum_augmentation
 from dpmix.models.custom.section import CustomModel
 from dpmix.models.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
@@ -263,7 +263,7 @@ def load_code(path: Path, *, allowed: bool) -> UserCode:
     SpecError
         When it may not run, cannot be read, raises (with its line), or lacks something, by name.
     """
-    if not allowed:
+    if not truth_of(allowed, "allow_code"):
         raise SpecError(
             f"model.file: {path.name} is Python code that would run on this machine; read it, and give "
             "--allow-code if you trust it"

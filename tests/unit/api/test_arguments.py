@@ -14,7 +14,7 @@ import dpmix
 from dpmix.advising.population import epsilons_of, records_of
 from dpmix.api.fit import FitResult
 from dpmix.api.given_numbers import real_of, whole_of
-from dpmix.errors import DataError, DpmixError, SpecError, UsageError
+from dpmix.errors import DataError, DpmixError, SpecError, UsageError, truth_of
 from dpmix.release.sanitized import Release
 from tests.helpers.fits import release_file, small_release
 from tests.unit.models.test_models_naive_bayes import released
@@ -170,6 +170,33 @@ def test_other_numbers_of_the_wrong_type(votes: FitResult) -> None:
             dpmix.advise(ADVISED, epsilon=huge, quiet=True)
     with pytest.raises(UsageError, match="^--mechanism: names none"):
         dpmix.advise(ADVISED, mechanism=[], quiet=True)
+
+
+@pytest.mark.parametrize("name", ["yes", "no_ledger", "new_ledger", "force"])
+def test_text_is_no_truth_value(name: str, tmp_path: Path) -> None:
+    """What the environment says of a flag is text, of which "False" is true to Python."""
+    table = {"y": np.linspace(0.0, 1.0, 5)}
+    spec = {"data": {"columns": ["y"], "domain": [0, 1]}, "mechanism": {"kind": "laplace", "epsilon": 1000}}
+    kept = tmp_path / "kept.h5"
+    kept.write_bytes(b"kept")
+    given: dict[str, Any] = {"yes": True, name: "False"}
+    with pytest.raises(UsageError, match=f"^{name}: must be True or False, not str$"):
+        dpmix.privatize(spec, kept if name == "force" else None, data=table, quiet=True, **given)
+    assert kept.read_bytes() == b"kept"
+
+
+def test_code_runs_and_public_groups_are_taken_by_a_truth_value_alone(tmp_path: Path) -> None:
+    code, values = tmp_path / "code.py", tmp_path / "z.csv"
+    code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    values.write_text("z\n1\n2\n")
+    spec = {"release": {"path": str(values)}, "model": {"kind": "custom", "file": str(code), "n": 2}}
+    with pytest.raises(UsageError, match="^allow_code: must be True or False, not str$"):
+        dpmix.fit(spec, output=tmp_path / "c.h5", allow_code="no", quiet=True)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="^public_groups: must be True or False, not str$"):
+        dpmix.contrast(["a.h5", "b.h5"], public_groups="False")  # type: ignore[arg-type]
+    assert not (tmp_path / "ran").exists()
+    for true in (True, np.True_, 1):
+        assert truth_of(true, "yes") is True and truth_of(not true, "yes") is False
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -368,6 +368,25 @@ def test_another_grid_is_refused(tmp_path: Path) -> None:
     assert near.n == 5
 
 
+def test_a_simulated_part_is_named_as_such_beside_one_that_is_not(tmp_path: Path) -> None:
+    """And not by the granularity, which noise of a seed has none of."""
+    values = np.linspace(-1.0, 1.0, 5)
+    real = written(tmp_path / "a.h5", values, {**LAPLACE, "granularity": [2.0**-50]})
+    seeded = {**LAPLACE, "granularity": None}
+    simulated = written(tmp_path / "b.h5", values, seeded, private=False, simulated=True)
+    assert refused([real, simulated]).endswith("in simulated (True against False)")
+
+
+def test_a_copy_of_a_part_is_not_counted_again(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.h5", np.linspace(-1.0, 1.0, 5))
+    copy = tmp_path / "again.h5"
+    copy.write_bytes(path.read_bytes())
+    assert f"{copy} is a copy of {path}" in refused([path, copy])
+    dpmix.tally([path], output=tmp_path / "t.h5", quiet=True)
+    (tmp_path / "u.h5").write_bytes((tmp_path / "t.h5").read_bytes())
+    assert "would count twice" in refused([tmp_path / "t.h5", tmp_path / "u.h5"])
+
+
 def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     path = written(tmp_path / "a.h5", np.linspace(-1.0, 1.0, 5))
     (tmp_path / "r.csv").write_text("cell,count\n0,1\n")
@@ -685,3 +704,21 @@ def test_dates_are_tallied_as_export_writes_them(tmp_path: Path) -> None:
     far = {"release": {"column": "when"}, "mechanism": DATES | {"domain": ["0002-01-01", "9999-12-31"]}}
     with pytest.raises(UsageError, match="beyond the years 1 to 9999"):
         tally_sql(far)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_processes_that_count_do_not_run_the_script_of_their_caller(
+    tmp_path: Path, values: np.ndarray, piped: bool
+) -> None:
+    """A script without a guard of its main part, from a file or from standard input, runs once."""
+    parts = [str(written(tmp_path / f"{i}.h5", part)) for i, part in enumerate(np.array_split(values, 2))]
+    script = (
+        "import dpmix\n"
+        f"open({str(tmp_path / 'runs')!r}, 'a').write('a run')\n"
+        f"print(dpmix.tally({parts!r}, output={str(tmp_path / 't.h5')!r}, jobs=2, quiet=True).n)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    command = [sys.executable, "-" if piped else str(tmp_path / "script.py")]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(values)}\n", "")
+    assert (tmp_path / "runs").read_text() == "a run"

@@ -14,6 +14,7 @@ import pytest
 from dpmix.data.missing import Missing
 from dpmix.data.tables import load_mixed, load_table
 from dpmix.errors import DataError
+from dpmix.spec.table_source import TableFiles
 from dpmix.store import h5
 
 SECRET = "8675309"
@@ -194,6 +195,65 @@ def test_h5(tmp_path: Path) -> None:
             load_table(path, columns)
     with pytest.raises(DataError, match=r"t\.h5"):
         load_table(table(path, b"not HDF5"), ["y"])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dates", "said"),
+    [
+        ({"scale_factor": np.array([0.1])}, (), "holds packed numbers (scale_factor, add_offset)"),
+        ({"add_offset": 5.0}, (), "holds packed numbers"),
+        ({"_FillValue": np.int16(-9)}, (), "marks missing values by a number (_FillValue); write NaN"),
+        ({"missing_value": np.array([-1, -9])}, (), "marks missing values by a number (missing_value)"),
+        (
+            {"units": "days since 2000-01-01"},
+            ("y",),
+            "counts days since 2000-01-01; write",
+        ),
+        ({"units": "hours since 1970-01-01"}, ("y",), "counts hours since 1970-01-01"),
+        ({"units": "hours since 1970-01-01"}, (), None),
+        ({"units": "days since 1970-01-01 00:00:00", "_FillValue": np.int16(-7)}, ("y",), None),
+        ({"scale_factor": 1.0, "add_offset": 0, "_FillValue": "?", "units": "m"}, ("y",), None),
+    ],
+)
+def test_h5_numbers_that_stand_for_others(
+    tmp_path: Path, attributes: dict[str, object], dates: tuple[str, ...], said: str | None
+) -> None:
+    """What xarray and netCDF pack, mark or count from another day is refused, and not taken as it stands."""
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file["y"] = np.array([10, 20, -9], dtype=np.int16)
+        file["y"].attrs.update(attributes)
+    source = TableFiles((path,), dates=frozenset(dates))
+    if said is None:
+        np.testing.assert_array_equal(load_table(source, ["y"])[0], [[10.0], [20.0], [-9.0]])
+        return
+    with pytest.raises(DataError, match=re.escape(f"{path}: the dataset 'y' {said}")):
+        load_table(source, ["y"])
+
+
+def test_h5_in_single_precision_is_as_it_is_written(tmp_path: Path) -> None:
+    """As a Parquet or npy file of the same numbers, which the ledger knows for the same table."""
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["y"] = np.array([0.1, 0.2], dtype=np.float32)
+    np.save(tmp_path / "t.npy", np.array([0.1, 0.2], dtype=np.float32))
+    for name in ("t.h5", "t.npy"):
+        assert load_table(tmp_path / name, ["y"])[0].tolist() == [[0.1], [0.2]]
+
+
+def test_a_copy_of_a_file_is_no_part_of_its_table(tmp_path: Path) -> None:
+    """Whatever it is called; files of one size that differ at their ends, and empty ones, are none."""
+    content = b"y\n" + b"1.5\n" * 40_000
+    first, second = table(tmp_path / "a.csv", content), table(tmp_path / "b.csv", content[:-2] + b"6\n")
+    assert load_table(TableFiles((first, second)), ["y"])[0].shape == (80_000, 1)
+    table(tmp_path / "c.csv", content)
+    (tmp_path / "d.csv").symlink_to(second)
+    for name, of in (("c.csv", "a.csv"), ("d.csv", "b.csv")):
+        words = f"{tmp_path / name} is a copy of {tmp_path / of}, and its records would count twice"
+        with pytest.raises(DataError, match=re.escape(words)):
+            load_table(TableFiles((first, second, tmp_path / name)), ["y"])
+    none = [table(tmp_path / name, b"") for name in ("e.csv", "f.csv")]
+    with pytest.raises(DataError, match=r"e\.csv is empty"):
+        load_table(TableFiles(tuple(none)), ["y"])
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

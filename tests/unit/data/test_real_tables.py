@@ -446,6 +446,9 @@ def test_objects_that_are_no_tables() -> None:
         ({"a": [object(), 1]}, "values of the type object"),
         ({"a": [1j, 2j]}, "values of the type complex"),
         ({"a": "12"}, "is no list or array"),
+        ({"a": {0: 1.5, 1: 2.5}}, "is no list or array"),  # as to_dict of pandas gives, by rows' names
+        ({"a": {1.5, 2.5}}, "is no list or array"),  # without order, and each value once
+        (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), "record 2 is empty"),
         ({"a": np.zeros((2, 2))}, "2 dimensions"),
         ({"A": [1, 2]}, "did you mean 'A'"),
         ({"ab": [int(SECRET), 2]}, "no column 'a'; did you mean 'ab'"),
@@ -460,6 +463,23 @@ def test_objects_that_are_no_tables() -> None:
         with pytest.raises(DataError, match=why) as caught:
             load_table(TableFiles.of(InMemory(table)), ["a", "b"] if "different" in why else ["a"])
         assert SECRET not in str(caught.value)
+
+
+def test_a_reader_of_batches_is_read_as_often_as_a_table() -> None:
+    """Numbers and groups are read apart."""
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"y": [1.0, 2.0, 3.0], "sex": ["F", "M", "F"]})
+    reader = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    data = {"columns": ["y"], "domain": [0, 5], "categories": {"sex": ["F", "M"]}, "group": "sex"}
+    spec = {"data": data, "mechanism": {"kind": "perturbed_histogram", "bins": 2, "epsilon": 1}}
+    found = load_data(load_spec(spec, data=reader)).values
+    assert found.tolist() == [[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]
+
+
+def test_objects_in_single_precision_are_as_they_are_written() -> None:
+    values = np.array([0.1, 2.5], dtype=np.float32)
+    for column in (values, list(values)):
+        assert load_table(TableFiles.of(InMemory({"a": column})), ["a"])[0].tolist() == [[0.1], [2.5]]
 
 
 def test_a_wrong_column_is_guessed_where_the_header_is_one(tmp_path: Path) -> None:

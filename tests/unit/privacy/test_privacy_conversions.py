@@ -188,3 +188,9 @@ def test_randomized_response_zcdp_is_the_supremum_over_all_orders(epsilon: float
 def test_response_epsilon_inverts_and_never_exceeds(rho: float) -> None:
     epsilon = response_epsilon(rho)
     assert rho * (1 - 1e-14) <= response_rho(epsilon) <= rho
+
+
+def test_gaussian_noise_at_an_epsilon_beyond_all_reason() -> None:
+    """Where delta underflows mu is that of the loss's mean, mu^2/2 = epsilon, and no formula breaks off."""
+    for epsilon in (1e100, 1e160, 1e200, 1e300):
+        assert math.isclose(gaussian_mu(epsilon, 1e-6), math.sqrt(2 * epsilon), rel_tol=1e-12)

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.laws.every import law_of
+from dpmix.release.sanitized import Release
+from dpmix.spec import load_spec
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.remarks import convergence_remarks, release_remarks
-from dpmix.summary.subject import done_and_guaranteed, epsilon_in_words
+from dpmix.summary.subject import done_and_guaranteed, epsilon_in_words, guarantee_briefly
 from dpmix.summary.summary_result import Acceptance
 
 NO_PROPOSALS = Acceptance(None, None)
@@ -271,3 +274,22 @@ def test_guarantee_in_words():
 def test_what_each_mechanism_did(mechanism, words):
     text = done_and_guaranteed(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
     assert text.startswith(words + " The release satisfies 5-differential privacy")
+
+
+def test_a_guarantee_that_only_a_spec_states_is_said_to_be_that() -> None:
+    """Of noise that another program drew nothing here vouches for it."""
+    spec = {
+        "release": {"path": "unread.csv", "columns": ["z"]},
+        "mechanism": {"kind": "laplace", "epsilon": 5, "domain": [0, 1]},
+    }
+    law, guarantee = stated(load_spec(spec).mechanism, 1)
+    made = law_of(law.stated() | {"stated": False})
+    assert (law.elsewhere, made.elsewhere) == (True, False)
+    words = ", as the spec states of a release made elsewhere"
+    for each in (law, made):
+        release = Release(np.zeros((3, 1)), ("z",), each, guarantee.epsilon, 0.0, guarantee.rho, 3)
+        for text in (release.guarantee_in_words(), release.guaranteed(), guarantee_briefly(LAPLACE, each)):
+            assert text.rstrip(".").endswith(words) == each.elsewhere
+    assert "The release satisfies" in done_and_guaranteed(LAPLACE, made, 3)
+    text = done_and_guaranteed(LAPLACE, law, 3)
+    assert "As the spec states of a release made elsewhere, it satisfies 5-differential privacy" in text
