@@ -41,7 +41,7 @@ _ADAPTED = 2  # place in the steps, after those of location and scale
 _TARGET = 0.4  # acceptance of moves of one number
 _SMALLEST, _LARGEST = -9.0, 2.0  # logarithms of steps
 _TINY = 1e-290
-_LEAST_RATE = 1e-12  # of beta kernels: clusters of a millionth of the interval
+_LEAST_RATE = 1e-8  # of beta kernels: clusters of some hundred thousandths of the interval
 
 Floats = NDArray[np.float64]
 

@@ -248,10 +248,11 @@ class _Beta(_Kernel):
         def level(trial: Floats) -> Floats:
             a, b = trial
             fit = a * sums[0] + b * sums[1] - sizes * special.betaln(a, b)
-            base = None if self.base is None else np.repeat(self.base, a.shape[1], axis=0)
-            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}, base).reshape(a.shape)
-            change = np.log(a) + np.log(b) - (0.0 if base is None else np.log(a + b))  # of t and p
-            return np.asarray(fit + prior + change)
+            if isinstance(self.family, LearnedBeta):
+                assert self.base is not None  # drawn before
+                return np.asarray(fit + self.family.log_density(trial, self.base))
+            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
+            return np.asarray(fit + prior + np.log(a) + np.log(b))
 
         # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely
         low, high = np.exp(sums / np.maximum(sizes, 1.0))
