@@ -90,7 +90,7 @@ def _beta(model: BetaMixture, pairs: Pairs) -> SourcedKernel:
         raise SpecError("mechanism.domain: missing; a beta kernel lives on the public bounds")
     lo, hi = pairs[0]
     base, given = model.base, gammas_of(model)
-    kernel = Beta(*map(float, given), lo, hi - lo)
+    kernel = Beta(given.a_shape, given.a_rate, given.b_shape, given.b_rate, lo, hi - lo)
     source = "bounds" if base is None or base.from_bounds else "spec"
     learns = base is None or bool(base.learn)
     spread = np.array([PLACE_SPREAD])

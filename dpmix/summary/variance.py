@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
@@ -300,7 +301,7 @@ def _kernel(family: Family) -> _Kernel:
 
 
 def _base_of_betas(
-    family: LearnedBeta, atoms: Floats, taken: Floats, base: Floats | None, rng: Generator
+    family: LearnedBeta, atoms: Floats, taken: NDArray[np.bool_], base: Floats | None, rng: Generator
 ) -> Floats:
     """Return draws of place and rate (replicates, 2, 1) given the atoms that are taken, from `base`."""
     total = np.where(taken, atoms.sum(axis=0), 0.0)
@@ -792,8 +793,9 @@ def _prior_variances(
         between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
         found = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
         density, of_mean = found[:-1], float(found[-1])
-        if isinstance(family, LearnedNormal):  # whose tails are heavy
-            of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
+        if isinstance(column.family, LearnedNormal):  # whose tails are heavy
+            normal = column.family
+            of_mean = factor * normal.b / ((normal.a - 1.0) * normal.lam) + normal.spread**2
     else:
         atoms = family.draw(rng, _ATOMS)
         density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)

@@ -13,7 +13,7 @@ import xarray
 from scipy import special, stats
 
 import dpmix
-from dpmix.kernels.beta_family import LearnedBeta
+from dpmix.kernels.beta_family import BetaKernel, LearnedBeta
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
 from dpmix.kernels.normal_family import LearnedNormal, NormalInverseGamma
 from dpmix.report.page import render
@@ -183,7 +183,7 @@ def chain_of(
 
 
 def _statistics(kernel: Any, family: Any, records: Floats) -> Floats:
-    if family is BETA:
+    if isinstance(family, BetaKernel):
         u = (records - BETA.lo) / BETA.width
         return np.stack([np.log(u), np.log1p(-u), special.logit(u)])
     kernel.centre, kernel.scale = 0.3, 1.7  # any will do
