@@ -332,7 +332,7 @@ def _log_height(curve: PlaceCurve, x):
     share, rest = math.exp(left), math.exp(right)
     for h in curve.slots:
         a, b = curve.theta[A, h], curve.theta[B, h]
-        along = kernel.lam * (a + b)
+        along = LAMBDA * (a + b)
         one, other = along * share, along * rest
         left, right = log_sides(math.log(a) - math.log(b))
         value += one * left + other * right - log_beta(kernel.a_shape + one, kernel.b_shape + other)

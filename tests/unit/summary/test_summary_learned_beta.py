@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.errors import DataError
 from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.fitted_columns import family_of
@@ -35,7 +36,7 @@ def test_a_default_fit_has_place_and_rate_in_its_file_and_a_fixed_one_none(tmp_p
         assert file.attrs["base"] == "gamma" and "base_rate" not in file["posterior"]
     assert family_of(read_chains([default])) == LearnedBeta(2.0, 2.0, 0.2, 0.16, 1.8, 0.5, -10.0, 20.0)
     assert family_of(read_chains([fixed])) == BetaGamma(2.0, 0.2, 2.0, 0.2, -10.0, 20.0)
-    with pytest.raises(dpmix.DataError, match="differs from .* in its base measure: gamma"):
+    with pytest.raises(DataError, match="differs from .* in its base measure: gamma"):
         read_chains([default, fixed])
 
 
