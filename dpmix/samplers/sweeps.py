@@ -264,7 +264,7 @@ def _move_along(state, channel, kernel, learned, rng):
             for i in range(rows):
                 kept[i, h] = theta[i, h]
             ratio += carry(kernel, theta, h, column, shift, factor, learned.values)
-        after = log_likelihood(state, channel, kernel)
+        after = log_likelihood(state, channel, kernel) if ratio > -math.inf else before
         ratio += after - before
         if -rng.standard_exponential() < ratio:
             take_base(learned, column, shift, factor)

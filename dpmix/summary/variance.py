@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
@@ -248,10 +249,11 @@ class _Beta(_Kernel):
         def level(trial: Floats) -> Floats:
             a, b = trial
             fit = a * sums[0] + b * sums[1] - sizes * special.betaln(a, b)
-            base = None if self.base is None else np.repeat(self.base, a.shape[1], axis=0)
-            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}, base).reshape(a.shape)
-            change = np.log(a) + np.log(b) - (0.0 if base is None else np.log(a + b))  # of t and p
-            return np.asarray(fit + prior + change)
+            if isinstance(self.family, LearnedBeta):
+                assert self.base is not None  # drawn before
+                return np.asarray(fit + self.family.log_density(trial, self.base))
+            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
+            return np.asarray(fit + prior + np.log(a) + np.log(b))
 
         # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely
         low, high = np.exp(sums / np.maximum(sizes, 1.0))
@@ -299,7 +301,7 @@ def _kernel(family: Family) -> _Kernel:
 
 
 def _base_of_betas(
-    family: LearnedBeta, atoms: Floats, taken: Floats, base: Floats | None, rng: Generator
+    family: LearnedBeta, atoms: Floats, taken: NDArray[np.bool_], base: Floats | None, rng: Generator
 ) -> Floats:
     """Return draws of place and rate (replicates, 2, 1) given the atoms that are taken, from `base`."""
     total = np.where(taken, atoms.sum(axis=0), 0.0)
@@ -791,8 +793,9 @@ def _prior_variances(
         between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
         found = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
         density, of_mean = found[:-1], float(found[-1])
-        if isinstance(family, LearnedNormal):  # whose tails are heavy
-            of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
+        if isinstance(column.family, LearnedNormal):  # whose tails are heavy
+            normal = column.family
+            of_mean = factor * normal.b / ((normal.a - 1.0) * normal.lam) + normal.spread**2
     else:
         atoms = family.draw(rng, _ATOMS)
         density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)

@@ -130,7 +130,7 @@ def test_joint_law_is_invariant(sampler: str, restarts: int = 400, n: int = 8) -
     rows = []
     for _ in range(restarts):
         place = SPREAD * rng.standard_normal()
-        rate = max(rng.gamma(SHAPE, RATE / SHAPE), 1e-5)
+        rate = rng.gamma(SHAPE, RATE / SHAPE)
         own = (2.0, rate, 2.0, rate, -1.0, 3.0, LAMBDA, place)
         here = Model(model.channel, own, 0.0, model.alpha, "beta")
         labels, theta, alpha = draw_state(rng, here, n)
@@ -254,7 +254,7 @@ def test_unseen_components_are_of_the_states_own_base() -> None:
         assert sd[0] == pytest.approx(y.std(), rel=0.02)
         for level in (0.05, 0.3, 0.7, 0.95):
             at = np.quantile(y, level)
-            assert one.weights @ known.cdf(one.atoms, np.full(8, at)) == pytest.approx(level, abs=0.015)
+            assert one.weights @ known.cdf(one.atoms, np.full(8, at)) == pytest.approx(level, abs=0.025)
 
 
 def test_measures_drawn_from_the_prior_vary_as_base_and_process_do() -> None:

@@ -23,7 +23,7 @@ _FARTHEST = 1e8
 _POINTS = 1600
 _RULE = 100
 _KEPT = 64
-_LEAST_RATE = 1e-12  # as chains have it
+_LEAST_RATE = 1e-8  # as chains have it
 _NARROW, _FARTHEST_PLACE, _PLACES = 400.0, 12.0, 120
 
 
@@ -284,6 +284,16 @@ class LearnedBeta(BetaKernel, Learned):
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw atoms that share no place and rate."""
         return self.draw_given(rng, self.draw_base(rng, size))
+
+    def log_density(self, atoms: Floats, base: Floats) -> Floats:
+        """Return the log density of (log a, log b) at atoms (2, .., size) given base measures (.., 2, 1)."""
+        log_a, log_b = np.log(atoms)
+        log_total = np.logaddexp(log_a, log_b)
+        total = np.exp(log_total)
+        one, other = self.around(base[..., 0, :], total)
+        found = one * (log_a - log_total) + other * (log_b - log_total) - special.betaln(one, other)
+        found += self.shapes * (np.log(base[..., 1, :]) + log_total) - base[..., 1, :] * total
+        return np.asarray(found - special.gammaln(self.shapes))
 
     def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return weights (nodes,) and atoms (2, size nodes) of betas like a record of an unseen component.

@@ -51,7 +51,7 @@ from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 A, B = 0, 1
 
 LAMBDA = 0.16  # weight of a learned place: a cluster's mean varies around it by its variance over this
-_LEAST_RATE = 1e-12  # clusters of a millionth of the interval
+_LEAST_RATE = 1e-8  # clusters of some hundred thousandths of the interval
 STEPS = 5  # Langevin steps a call
 TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
 LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
@@ -425,7 +425,7 @@ def _log_height(curve: PlaceCurve, x):
     share, rest = math.exp(left), math.exp(right)
     for h in curve.slots:
         a, b = curve.theta[A, h], curve.theta[B, h]
-        along = kernel.lam * (a + b)
+        along = LAMBDA * (a + b)
         one, other = along * share, along * rest
         left, right = log_sides(math.log(a) - math.log(b))
         value += one * left + other * right - log_beta(kernel.a_shape + one, kernel.b_shape + other)

@@ -543,13 +543,16 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
         for i in range(len(theta)):
             work.theta_at[i, 0] = theta[i, h]
         ratio += carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
+        if ratio == -math.inf:
+            break
         fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
         weight, masses = work.weights[h], work.rows_at[0, 0]
         for c in range(len(proposed)):
             proposed[c] += weight * masses[c]
     for c in range(len(proposed)):
         proposed[c] = max(proposed[c], LEAST)
-    ratio += log_gain(work.source, rng, work)
+    if ratio > -math.inf:
+        ratio += log_gain(work.source, rng, work)
     if -rng.standard_exponential() < ratio:
         for h in range(atoms):
             carry(kernel, theta, h, column, shift, factor, learned.values)

@@ -175,7 +175,7 @@ def test_a_base_of_beta_kernels_is_learned_where_the_spec_says_so() -> None:
     ):
         with pytest.raises(SpecError, match=text):
             _kernel(base, release, kernel="beta")
-    with pytest.raises(SpecError, match="model.base.learn: true is not for a release of groups"):
+    with pytest.raises(SpecError, match="model.base.learn: true is not for groups whose sizes are private"):
         load_spec(
             {
                 "data": {"group": "g", "categories": {"g": ["a", "b"]}, "columns": ["x"], "path": "x.csv"},

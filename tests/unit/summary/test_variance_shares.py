@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
+from dpmix.kernels.beta.family import BetaKernel, LearnedBeta
 from scipy import special, stats
 
 import dpmix
@@ -182,7 +183,7 @@ def chain_of(
 
 
 def _statistics(kernel: Any, family: Any, records: Floats) -> Floats:
-    if family is BETA:
+    if isinstance(family, BetaKernel):
         u = (records - BETA.lo) / BETA.width
         return np.stack([np.log(u), np.log1p(-u), special.logit(u)])
     kernel.centre, kernel.scale = 0.3, 1.7  # any will do
@@ -217,17 +218,35 @@ def test_runs_agree_with_all_partitions_of_three_records(discount: float) -> Non
     assert np.mean(centre) == pytest.approx(float(p @ means), abs=0.02)
 
 
-@pytest.mark.parametrize("family", [TRUNCATED, BETA], ids=["truncated", "beta"])
+LEARNED = LearnedBeta(2.0, 2.0, 0.2, 0.16, 1.8, 0.5, BETA.lo, BETA.width)
+
+
+def log_prior_of_learned(a: Any, b: Any) -> Any:
+    """Of (log a, log b), with the rate integrated out in closed form, and the place on a grid."""
+    total, share = a + b, a / (a + b)
+    scaled, found = total * LEARNED.rate / LEARNED.shape, np.zeros_like(a)
+    for x in np.linspace(-4.0, 4.0, 25):
+        place = special.expit(LEARNED.spread * x)
+        shapes = 2.0 + LEARNED.lam * total * place, 2.0 + LEARNED.lam * total * (1.0 - place)
+        found += np.exp(-0.5 * x * x) * stats.beta.pdf(share, *shapes) * share * (1.0 - share)
+    return np.log(found) + stats.betaprime.logpdf(scaled, 4.0, LEARNED.shape) + np.log(scaled)
+
+
+@pytest.mark.parametrize("family", [TRUNCATED, BETA, LEARNED], ids=["truncated", "beta", "learned beta"])
 def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None:
     """Against quadrature over both parameters, on a grid of their logarithms (of the mean: as it is)."""
     rng = np.random.default_rng(3)
-    if family is BETA:
+    if family is not TRUNCATED:
         records = BETA.lo + BETA.width * rng.beta(4.0, 9.0, 25)
         first, second = np.exp(np.linspace(-1.5, 3.5, 300)), np.exp(np.linspace(-1.0, 4.5, 300))
         a, b = np.meshgrid(first, second, indexing="ij")
         u = (records - BETA.lo) / BETA.width
-        logs = stats.gamma.logpdf(a, 2.0, scale=0.5) + stats.gamma.logpdf(b, 3.0, scale=1 / 1.5)
-        logs += stats.beta.logpdf(u[:, None, None], a, b).sum(axis=0) + np.log(a * b)
+        logs = (
+            stats.gamma.logpdf(a, 2.0, scale=0.5) + stats.gamma.logpdf(b, 3.0, scale=1 / 1.5) + np.log(a * b)
+        )
+        if family is LEARNED:
+            logs = log_prior_of_learned(a, b)
+        logs += stats.beta.logpdf(u[:, None, None], a, b).sum(axis=0)
         both = (a, b)
     else:
         records = rng.normal(1.0, 0.8, 6)
