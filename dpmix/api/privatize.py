@@ -11,6 +11,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.file_kinds import check_outputs
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
@@ -211,4 +212,4 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
 def _seeded(spec: RunSpec, seed: int) -> RunSpec:
     if not spec.simulated:
         raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
-    return load_spec(spec, [f"data.seed={int(seed)}"])
+    return load_spec(spec, [f"data.seed={whole_of(seed, 'seed')}"])

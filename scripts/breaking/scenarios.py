@@ -76,12 +76,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "proved": {
         "data": _LABELS,
         "mechanism": _POSTERIOR | {"calibration": "proved"},
-        "privacy": _LEDGER,
+        "privacy": _OTHERS,
     },
     "answers": {
         "data": _LABELS,
         "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
-        "privacy": _LEDGER,
+        "privacy": _OTHERS,
     },
     "squares": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0.0, 6.0], [0.0, 6.0]]},
