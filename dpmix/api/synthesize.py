@@ -349,9 +349,10 @@ def compare(
     from dpmix.synthesis.measured_kinds import compare_kinds, field_of  # late: what measures them is heavy
 
     checked = load_spec(spec, overrides)
-    section = checked.synthesis
+    section = checked.generator
     if section is None:
-        raise SpecError("synthesis: missing; name the kind of synthesis to compare with its rivals")
+        missing = "synthesis" if checked.synthesis is None else "synthesis.kind"
+        raise SpecError(f"{missing}: missing; name the kind of synthesis to compare with its rivals")
     if runs is not None and whole_of(runs, "runs") < 1:
         raise UsageError(f"runs: {runs} must be at least 1")
     if output is not None and Path(output).suffix.lower() != ".json":

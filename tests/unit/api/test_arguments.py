@@ -167,7 +167,9 @@ def test_other_numbers_of_the_wrong_type(votes: FitResult) -> None:
             dpmix.advise(ADVISED, quiet=True, **{name: number})
     for truth in (True, np.True_, [1.0, True], np.array([True])):
         for name, said in {"epsilon": "positive", "n": "whole"}.items():
-            with pytest.raises(UsageError, match=f"^--{name}: .*must be a .*{said} number|^--{name}: must be"):
+            with pytest.raises(
+                UsageError, match=f"^--{name}: .*must be a .*{said} number|^--{name}: must be"
+            ):
                 dpmix.advise(ADVISED, quiet=True, **{name: truth})
     for wrong_seed, kind in ((True, "bool"), (1.5, "float"), ("1", "str")):
         with pytest.raises(UsageError, match=f"^seed: must be a whole number, not {kind}$"):
