@@ -91,7 +91,9 @@ def test_commands_of_the_readme_run(tmp_path):
     )
 
 
-RELEASES = re.compile(r"^\$ (dpmix (?:privatize|synthesize) configs/(?!.*--compare).*)\n((?:dpmix: .*\n)*)", re.MULTILINE)
+RELEASES = re.compile(
+    r"^\$ (dpmix (?:privatize|synthesize) configs/(?!.*--compare).*)\n((?:dpmix: .*\n)*)", re.MULTILINE
+)
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/examples.md", "docs/synthesis.md"])
