@@ -89,6 +89,8 @@ class ModelSection(Section):
         Module of the model's folder whose function `build` makes it of a spec and a release.
     predicts, predicts_intervals : bool
         Whether it predicts the last column of a record from the others, and with intervals.
+    compares_truth : bool
+        Whether summaries compare it with the parameters of a simulation (`summary.truth`).
     """
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -96,6 +98,7 @@ class ModelSection(Section):
     maker: ClassVar[str] = "model"
     predicts: ClassVar[bool] = False
     predicts_intervals: ClassVar[bool] = False
+    compares_truth: ClassVar[bool] = False
     kind: Any
 
     @classmethod

@@ -392,7 +392,7 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
     cure = "the prior, of which below, stands in the way, and more sweeps would not mend that"
     if not absurd:
         apart = max(high.values(), default=1.0) > APART
-        cure = _longer(factor, (chains.spec.get("sampler") or {}).get("iterations"), apart=apart)
+        cure = _longer(factor, chains.stated("sampler").get("iterations"), apart=apart)
     return [f"{text[0].upper()}{text[1:]}: {cure}."]
 
 
