@@ -36,7 +36,7 @@ ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
 """Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1].
 
-The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec has it learned.
+The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec states none.
 """
 PREDICTORS_CURE: Final = (
     "take model.predictors: clamped, or a release with bounds wide of the values, such as [-1, 2] for 0 and 1"
