@@ -30,6 +30,7 @@ from dpmix.spec.model_section import (
     niw_from_bounds,
     prior_in_words,
 )
+from dpmix.spec.synthesis_section import ChainsSynthesis
 
 if TYPE_CHECKING:
     from dpmix.spec.advise_section import AdviseSpec
@@ -187,7 +188,10 @@ def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     return f"{mechanism.done(grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
-def _synthesis(synthesis: SynthesisSection) -> str:
+def _synthesis(synthesis: SynthesisSection | ChainsSynthesis) -> str:
+    if isinstance(synthesis, ChainsSynthesis):
+        count = "" if synthesis.records == "auto" else f"{synthesis.records} "
+        return f"{count}records of the posterior predictive (dpmix synthesize --chains)"
     records = (
         "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
     )
