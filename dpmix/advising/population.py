@@ -49,7 +49,7 @@ def epsilons_of(given: Sequence[float] | float | None) -> list[float]:
     """
     found = _listed("--epsilon", given, EPSILONS)
     for value in found:
-        if not (isinstance(value, int | float) and 0 < value <= sys.float_info.max):
+        if not (_is_real(value) and 0 < value <= sys.float_info.max):
             raise UsageError(f"--epsilon: {value} must be a positive number")
     if not len(found):
         raise UsageError("--epsilon: names none; give a list such as 0.5,1,2")
@@ -71,6 +71,10 @@ def _listed(name: str, given: Any, default: Sequence[float]) -> list[Any]:
     return [value.item() if isinstance(value, np.number) else value for value in found]
 
 
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def records_of(given: Sequence[float] | float | None) -> list[int]:
     """Return the numbers of records of a list, in increasing order.
 
@@ -81,7 +85,7 @@ def records_of(given: Sequence[float] | float | None) -> list[int]:
     """
     found = _listed("--n", given, RECORDS)
     for value in found:
-        if not (isinstance(value, int | float) and 1 <= value <= _MOST_RECORDS and value == int(value)):
+        if not (_is_real(value) and 1 <= value <= _MOST_RECORDS and value == int(value)):
             raise UsageError(f"--n: {value} must be a whole number from 1 to {_MOST_RECORDS:,}")
     if not len(found):
         raise UsageError("--n: names none; give a list such as 1e3,1e4")

@@ -240,7 +240,7 @@ def advise(
     if is_statistic(checked.mechanism):
         _own_alone(checked, kinds)
         rows, population = advise_statistic(checked, more_epsilons, more_records, warnings)
-    elif checked.mechanism is None and checked.synthesis is not None:
+    elif checked.mechanism is None and checked.generator is not None:
         rows, population = _advise_synthesis(checked, more_epsilons, more_records, kinds, warnings)
     else:
         _check_bounded(checked)
@@ -295,7 +295,7 @@ def plan(
     kinds = _kinds_of(mechanism)
     if is_statistic(spec.mechanism):
         _own_alone(spec, kinds)
-    elif spec.mechanism is not None or spec.synthesis is None:
+    elif spec.mechanism is not None or spec.generator is None:
         _check_bounded(spec)
         pair = _pair_of(spec)
         _model_of(spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
@@ -128,13 +129,14 @@ def read_pieces(
     *,
     most: int | None = None,
     keys: str = "--",
+    at_once: int = PIECE,
 ) -> int:
     """Read the columns that predictions need, hand them over in pieces, and return the number of records.
 
     Other columns of the table are passed over, and the order does not matter. `take` has a piece, float64
     array (records, inputs) of numbers and codes of categories, and the number of its first record, counted
     from 1; at `most` so many records are accepted. `keys` stands before delimiter, decimal and encoding in
-    messages.
+    messages; a piece has `at_once` records.
 
     Raises
     ------
@@ -164,7 +166,7 @@ def read_pieces(
             )
         held.extend([_value(source, part, cells[part.name], record, line, dialect) for part in inputs])
         count = record
-        if len(held) >= PIECE * len(inputs):
+        if len(held) >= at_once * len(inputs):
             hand_over()
 
     try:
@@ -175,6 +177,26 @@ def read_pieces(
     if not count:
         raise DataError(f"{source} has no records; at least 1 is needed")
     return count
+
+
+class _Seen(Exception):  # noqa: N818 - no error: the first record is there
+    """A record that needs no further look."""
+
+
+def check_first(source: TableSource, inputs: Sequence[Input]) -> None:
+    """Look at a table as `read_pieces` does, no further than its first record.
+
+    Raises
+    ------
+    DataError
+        As `read_pieces`.
+    """
+
+    def take(_: Piece, first: int) -> None:
+        raise _Seen
+
+    with contextlib.suppress(_Seen):
+        read_pieces(source, inputs, take, at_once=1)
 
 
 def _value(source: TableSource, part: Input, cell: str, record: int, line: int, dialect: Dialect) -> float:

@@ -360,7 +360,7 @@ def _stated_n(spec: RunSpec) -> int | None:
 def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> tuple[AuditedSubject, int | None]:
     """Return what is audited, and the number of records of its table, None where that is not known."""
     if spec.mechanism is None:
-        if spec.synthesis is None:
+        if spec.generator is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
         subject = subject_of_generator(planned(spec), check)
         return subject, subject.stated

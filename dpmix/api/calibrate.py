@@ -75,7 +75,7 @@ def calibrate(
         When the number of records is needed and the data cannot be read.
     """
     checked = load_spec(spec, overrides)
-    if checked.synthesis is not None:
+    if checked.generator is not None:
         from dpmix.api.synthesize import calibrated
 
         synthesis = calibrated(checked, quiet)

@@ -21,6 +21,8 @@ from dpmix.summary.chains_account import spec_of
 from dpmix.summary.contrast_result import (
     Contrast,
     JointGuarantee,
+    compared_of_fits,
+    compared_of_groups,
     contrast_chains,
     contrast_groups,
     same_release,
@@ -190,6 +192,10 @@ def planned(
             f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by "
             f"--set summary.level={levels[0]:g}"
         )
+    if len(files) == 1:
+        compared_of_groups(pair[0], files[0], groups, margin)
+    else:
+        compared_of_fits(pair, files)
     return files, pair, options
 
 

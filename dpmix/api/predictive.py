@@ -31,7 +31,7 @@ from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import is_private, is_simulated
 
 if TYPE_CHECKING:
-    from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection
+    from dpmix.spec.synthesis_section import ChainsSynthesis, SnapSpec, SynthesisSection
 
 # As a spec wants them: on grids, of so many digits, and possible
 
@@ -128,7 +128,7 @@ def _column(spec: RunSpec | None, part: Mapping[str, Any], number: bool) -> Colu
 
 
 def _grids(
-    section: SynthesisSection, columns: tuple[Column, ...], numeric: Sequence[bool]
+    section: SynthesisSection | ChainsSynthesis, columns: tuple[Column, ...], numeric: Sequence[bool]
 ) -> tuple[Grid | None, ...]:
     """Return the grid of each column, None where it has none."""
     snap = section.snap

@@ -11,6 +11,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
 from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.file_kinds import check_outputs
+from dpmix.api.given_numbers import whole_of
 from dpmix.api.spending import Entering, counting, entry_steps, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError, say
@@ -22,7 +23,7 @@ from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
-from dpmix.store.atomic import check_output, check_suffix
+from dpmix.store.atomic import check_output, check_suffix, claimed
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
@@ -100,8 +101,8 @@ def privatize(
         ledger's budget is exceeded; when there is no such ledger, or it knows the data otherwise. Nothing is
         drawn or entered then.
     UsageError
-        When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
-        file itself; when the ledger knows data sets and none is named.
+        When `output` exists and `force` is not given, another process is writing it, it does not end as HDF5
+        files do, or is the confidential file itself; when the ledger knows data sets and none is named.
     """
     check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
@@ -122,26 +123,29 @@ def privatize(
     said = [*of_mechanism(mechanism, len(records.values)), *of_predictors(checked)]
     heed([*said, *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, mechanism.guarantee)
-    if spending is not None:
-        spending.reserve(
-            mechanism.describe(),
-            records.columns,
-            guarantee,
-            marks_of(checked, records),
-            output=target,
-            force=force,
-        )
-    bypassed = entering.said_of(checked)
-    with counting(spending):
-        with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
-            if records.rng is not None:
-                release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
-            else:
-                release, clamped = mechanism.privatize(records.values, records.columns, report)
-        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-        if target is not None:
-            write_release(target, release, force=force)
-    entered = None if spending is None else spending.finish(target)  # before anything that may fail
+    with claimed(target):  # before anything is spent
+        if spending is not None:
+            spending.reserve(
+                mechanism.describe(),
+                records.columns,
+                guarantee,
+                marks_of(checked, records),
+                output=target,
+                force=force,
+            )
+        bypassed = entering.said_of(checked)
+        with counting(spending):
+            with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
+                if records.rng is not None:
+                    release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
+                else:
+                    release, clamped = mechanism.privatize(records.values, records.columns, report)
+            release = stated_release(
+                checked, release, guarantee, "entered" if spending is not None else bypassed
+            )
+            if target is not None:
+                write_release(target, release, force=force)
+        entered = None if spending is None else spending.finish(target)  # before anything that may fail
     names = _named(checked, mechanism, records.columns)
     say(f"{mechanism.in_words(names)}; {guaranteed(guarantee, grouped=_grouped(mechanism))}", quiet)
     if release.mechanism.chosen:
@@ -208,4 +212,4 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
 def _seeded(spec: RunSpec, seed: int) -> RunSpec:
     if not spec.simulated:
         raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
-    return load_spec(spec, [f"data.seed={int(seed)}"])
+    return load_spec(spec, [f"data.seed={whole_of(seed, 'seed')}"])

@@ -86,7 +86,7 @@ def _found(
             check_mechanism(spec, tally)
             return tally, True
         synthetic = load_synthetic(file) if file is not None and _is_csv(file) else None
-        if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
+        if synthetic is None and spec.mechanism is None and spec.generator is not None:
             synthetic = stated_synthetic(spec)
         if synthetic is not None:
             _check_synthesis(spec, synthetic)
@@ -118,13 +118,13 @@ def read_any(path: Path) -> Release:
 
 def _check_synthesis(spec: RunSpec, found: Release) -> None:
     """Refuse a spec whose synthesis is of another kind than the generator of the release."""
-    if found.mechanism.released != "synthetic" or spec.synthesis is None:
+    if found.mechanism.released != "synthetic" or spec.generator is None:
         return
     generator = found.mechanism.made_by
-    kind = "dirichlet_multinomial" if getattr(spec.synthesis, "discount", 0) < 0 else spec.synthesis.kind
+    kind = "dirichlet_multinomial" if getattr(spec.generator, "discount", 0) < 0 else spec.generator.kind
     if generator not in (kind, "posterior_predictive"):
         raise SpecError(
-            f"synthesis.kind: {spec.synthesis.kind}, but the records were drawn by {generator}; take it "
+            f"synthesis.kind: {spec.generator.kind}, but the records were drawn by {generator}; take it "
             "out of the spec, or give the release it describes"
         )
 

@@ -25,7 +25,7 @@ from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
-from dpmix.store.atomic import check_output, check_page, write_bytes
+from dpmix.store.atomic import check_output, check_page, claimed, write_bytes
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
@@ -98,8 +98,8 @@ def synthesize(
         When the guarantee cannot be met, a warning asks for `yes`, or the ledger's budget is exceeded; when
         there is no such ledger, or it knows the data otherwise. Nothing is drawn or entered then.
     UsageError
-        When `output` exists and `force` is not given, or is the confidential file itself; when there are
-        `chains` and a `ledger`.
+        When `output` exists and `force` is not given, another process is writing it, or it is the
+        confidential file itself; when there are `chains` and a `ledger`.
     """
     check_outputs(output=output, ledger=ledger)
     entering = Entering(new_ledger, no_ledger, yes)
@@ -137,18 +137,21 @@ def synthesize(
     generator = generator_of(section, table.columns, table.n)
     heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
     guarantee = of_part(checked, generator.guarantee)
-    if spending is not None:
-        names = [column.name for column in table.columns]
-        marks = marks_of(checked, table)
-        spending.reserve(generator.describe(), names, guarantee, marks, output=target, force=force)
-    bypassed = entering.said_of(checked)
-    with counting(spending):
-        with show_phase("drawing records", quiet):
-            release = generator.release(table)
-        release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
-        if target is not None:
-            write_synthetic(target, release, force=force)
-    entered = None if spending is None else spending.finish(target)  # before anything that may fail
+    with claimed(target):  # before anything is spent
+        if spending is not None:
+            names = [column.name for column in table.columns]
+            marks = marks_of(checked, table)
+            spending.reserve(generator.describe(), names, guarantee, marks, output=target, force=force)
+        bypassed = entering.said_of(checked)
+        with counting(spending):
+            with show_phase("drawing records", quiet):
+                release = generator.release(table)
+            release = stated_release(
+                checked, release, guarantee, "entered" if spending is not None else bypassed
+            )
+            if target is not None:
+                write_synthetic(target, release, force=force)
+        entered = None if spending is None else spending.finish(target)  # before anything that may fail
     say(f"{generator.said()}; {guaranteed(guarantee)}", quiet)
     for column, count in zip(table.columns, table.clamped, strict=True):
         if count:
@@ -346,9 +349,10 @@ def compare(
     from dpmix.synthesis.measured_kinds import compare_kinds, field_of  # late: what measures them is heavy
 
     checked = load_spec(spec, overrides)
-    section = checked.synthesis
+    section = checked.generator
     if section is None:
-        raise SpecError("synthesis: missing; name the kind of synthesis to compare with its rivals")
+        missing = "synthesis" if checked.synthesis is None else "synthesis.kind"
+        raise SpecError(f"{missing}: missing; name the kind of synthesis to compare with its rivals")
     if runs is not None and whole_of(runs, "runs") < 1:
         raise UsageError(f"runs: {runs} must be at least 1")
     if output is not None and Path(output).suffix.lower() != ".json":

@@ -114,7 +114,7 @@ def _check(
     check_kinds(kinds)
     model, mechanism = spec.model, spec.mechanism
     dense = mechanism is None or mechanism.released in ("records", "histogram")
-    if dense and spec.synthesis is None and (model is None or model.kind == "mixture"):
+    if dense and spec.generator is None and (model is None or model.kind == "mixture"):
         for kind in kinds or ():
             check_kind(kind, None if mechanism is None else mechanism.kind)
         if spec.advise is not None:

@@ -198,7 +198,8 @@ def predict(
     from dpmix.spec.load import check_overrides
 
     check_overrides(set_ or ())  # before anything heavy is imported
-    from dpmix.api.at_file import dialect_of
+    from dpmix.api.at_file import check_first, dialect_of
+    from dpmix.spec.table_source import is_stream
 
     dialect = dialect_of(delimiter, decimal, encoding)
     check_files([*chains, at], [] if output is None else [output], force)
@@ -208,7 +209,11 @@ def predict(
     if output is not None:
         api.check_table_output(output, [*chains, at], force=force)
     if dry_run:
-        api.planned(chains, at, overrides=tuple(set_ or ()), interval=interval, dialect=dialect)
+        _, source, predictor = api.planned(
+            chains, at, overrides=tuple(set_ or ()), interval=interval, dialect=dialect
+        )
+        if not is_stream(str(at)):  # which is read once
+            check_first(source, predictor.inputs)
         names = ", ".join(str(path) for path in (*chains, at))
         return emit(f"would read {names}\nwould write {output or 'to standard output'}")
     with contextlib.ExitStack() as stack:

@@ -12,6 +12,7 @@ from dpmix.spec.data_section import DigitsType
 from dpmix.spec.days import Day
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.model_section import PREDICTORS_CURE, GammaPrior, MixtureSection
+from dpmix.spec.synthesis_section import ChainsSynthesis
 
 if TYPE_CHECKING:
     from dpmix.spec.advise_section import AdviseSpec
@@ -169,7 +170,10 @@ def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     return f"{mechanism.done(grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
-def _synthesis(synthesis: SynthesisSection) -> str:
+def _synthesis(synthesis: SynthesisSection | ChainsSynthesis) -> str:
+    if isinstance(synthesis, ChainsSynthesis):
+        count = "" if synthesis.records == "auto" else f"{synthesis.records} "
+        return f"{count}records of the posterior predictive (dpmix synthesize --chains)"
     records = (
         "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
     )

@@ -20,7 +20,7 @@ from dpmix.spec.model_section import MixtureSection, ModelSpec, default_sampler
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.spec.synthesis_section import SynthesisSpec
+from dpmix.spec.synthesis_section import ChainsSynthesis, SynthesisOrChains, SynthesisSection
 from dpmix.spec.table_source import InMemory
 
 OF_ANALYST = ("mechanism", "model", "sampler", "summary")
@@ -45,7 +45,7 @@ class RunSpec(Section):
     summary: Annotated[SummarySpec, BeforeValidator(absent_is_empty)] = Field(
         default_factory=lambda: SummarySpec.model_validate({}), description="What is reported."
     )
-    synthesis: SynthesisSpec | None = Field(None, description="Release of synthetic records.")
+    synthesis: SynthesisOrChains | None = Field(None, description="Release of synthetic records.")
     privacy: PrivacySpec | None = Field(
         None, description="The ledger of the data's releases and their budget: curator's side."
     )
@@ -154,7 +154,7 @@ class RunSpec(Section):
             bounds = data.bounds_of(index)
             if bounds is None and mechanism is not None:
                 bounds = mechanism.bounds_of(index)
-            if bounds is None and mechanism is None and self.synthesis is not None:
+            if bounds is None and mechanism is None and self.generator is not None:
                 continue  # free labels
             if bounds is not None and isinstance(bounds[0], Day):
                 value = self._settle_day(data, name, value)
@@ -199,6 +199,11 @@ class RunSpec(Section):
         if self.groups is not None:
             return True
         return False if self.data is not None or self._is_elsewhere() else None
+
+    @property
+    def generator(self) -> SynthesisSection | None:
+        """The section ``synthesis`` where it names a generator; else its records are drawn from chains."""
+        return None if isinstance(self.synthesis, ChainsSynthesis) else self.synthesis
 
     @property
     def simulated(self) -> bool:

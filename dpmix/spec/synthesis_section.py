@@ -306,3 +306,36 @@ SynthesisSpec = Annotated[
     | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
     ChosenBy("kind"),
 ]
+"""A generator that draws from the data."""
+
+
+class ChainsSynthesis(Section):
+    """What is said of records that are drawn from chains, which needs no generator."""
+
+    kind: Literal["posterior_predictive"] = Field(
+        "posterior_predictive", description="Records are drawn from chains, by --chains."
+    )
+    records: RecordCount = Field("auto", description="Number of records; auto is that of the data.")
+    snap: Snaps | None = Field(None, description="Public grid that numbers are moved to.")
+    ranges: Ranges | None = Field(
+        None, description="What values of records are possible; records keep to it."
+    )
+
+
+class _KindOrChains(ChosenBy):
+    """Choose by the kind; without one, where nothing is said that a generator alone needs, chains."""
+
+    def _tag(self, value: object) -> str | None:
+        if isinstance(value, Mapping) and {*value} <= {*ChainsSynthesis.model_fields} - {"kind"}:
+            return "posterior_predictive"
+        return super()._tag(value)
+
+
+SynthesisOrChains = Annotated[
+    Annotated[PitmanYorSynthesis, Tag("pitman_yor")]
+    | Annotated[DirichletMultinomialSynthesis, Tag("dirichlet_multinomial")]
+    | Annotated[PerturbedHistogramSynthesis, Tag("perturbed_histogram")]
+    | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")]
+    | Annotated[ChainsSynthesis, Tag("posterior_predictive")],
+    _KindOrChains("kind"),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -41,6 +42,57 @@ def replacing(path: str | Path, *, force: bool = False, ledger: bool = False) ->
         publish(temporary, final, force=force, ledger=ledger)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def claimed(path: str | Path | None) -> Iterator[None]:
+    """Keep other processes that claim `path` from it while the block runs; None is nobody's.
+
+    What makes an output at a cost claims it before the cost: of several that were started at once one pays.
+    A process that is killed gives its claim back; the empty file that it leaves keeps nobody away.
+
+    Raises
+    ------
+    UsageError
+        When another process holds it.
+    DataError
+        When it cannot be claimed.
+    """
+    if path is None:
+        yield
+        return
+    final = Path(os.path.realpath(path))
+    claim = final.with_name(f".{final.name}.claim.partial")
+    handle = _claim(claim, path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # as in a folder that was made read-only meanwhile
+            claim.unlink()  # before it is given back, so that it is not taken from another
+        os.close(handle)
+
+
+def _claim(claim: Path, path: str | Path) -> int:
+    """Return the handle of a locked file."""
+    while True:
+        try:
+            handle = os.open(claim, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {reason(error)}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(claim)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            busy = f"another process is writing {path}; give another name, or wait for it"
+            raise UsageError(f"{busy}; nothing was drawn or spent") from None
+        except FileNotFoundError:
+            pass  # whoever had it removed it between our two steps
+        except OSError as error:
+            os.close(handle)
+            raise DataError(f"cannot write {path}: it cannot be locked: {reason(error)}") from error
+        os.close(handle)
 
 
 def write_bytes(path: str | Path, data: bytes, *, force: bool = False) -> None:

@@ -379,22 +379,9 @@ def contrast_groups(
         When `names` are not two of the groups; for a margin of 1 or more of shares.
     """
     dated, subject = dated_of(chains), provenance_of(chains).subject
-    held = [p for p in chains.parameters if p.groups and p.role in ("scalar", "shares")]
-    compared = [p for p in held if p.name not in _SIZES]
-    if not compared:
-        raise DataError(
-            f"{file} is not of a release of groups; --contrast takes one chains file of such a release, or "
-            "two chains files"
-        )
+    compared, pair, of_shares = compared_of_groups(chains, file, names, margin)
     known = compared[0].groups
-    pair = _chosen(names, known)
     places = [known.index(name) for name in pair]
-    shares = [p for p in compared if p.role == "shares"]
-    of_shares = len(shares) == 1 and (len(compared) == 1 or chains.model == "dirichlet")
-    if of_shares:
-        compared = shares
-        if margin is not None and margin >= 1.0:
-            raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
     wide = margin if margin is not None else _MARGIN if of_shares else 0.0
     labels = row_labels(chains)
     found: list[Difference] = []
@@ -412,7 +399,7 @@ def contrast_groups(
                 difference = replace(difference, label=shown_name(name, {name: about}))
             found.append(difference)
             means.append((float(first[:, :, entry].mean()), float(second[:, :, entry].mean())))
-    sizes = next((chains.read(p) for p in held if p.name == "group_size"), None)
+    sizes = next((chains.read(p) for p in chains.parameters if p.groups and p.name == "group_size"), None)
     first_group, second_group = (
         ContrastedFit(
             label=name,
@@ -436,6 +423,31 @@ def contrast_groups(
         warnings=tuple(text for text, _ in warnings),
         failures=tuple(text for text, convergence in warnings if convergence),
     )
+
+
+def compared_of_groups(
+    chains: NamedChains, file: str, names: Sequence[str] | None, margin: float | None
+) -> tuple[list[Stored], tuple[str, str], bool]:
+    """Return what of two groups is compared, which two these are, and whether it is their shares.
+
+    Raises
+    ------
+    DataError, UsageError
+        As `contrast_groups`.
+    """
+    held = [p for p in chains.parameters if p.groups and p.role in ("scalar", "shares")]
+    compared = [p for p in held if p.name not in _SIZES]
+    if not compared:
+        raise DataError(
+            f"{file} is not of a release of groups; --contrast takes one chains file of such a release, or "
+            "two chains files"
+        )
+    pair = _chosen(names, compared[0].groups)
+    shares = [p for p in compared if p.role == "shares"]
+    of_shares = len(shares) == 1 and (len(compared) == 1 or chains.model == "dirichlet")
+    if of_shares and margin is not None and margin >= 1.0:
+        raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
+    return shares if of_shares else compared, pair, of_shares
 
 
 def _meant(name: str, subject: Subject, dated: Dated) -> dict[str, Any]:
@@ -520,6 +532,32 @@ def _guarantee(attrs: Mapping[str, Any], mechanism: Law) -> JointGuarantee:
 _HALVINGS = 60
 
 
+def compared_of_fits(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Sequence[Stored], bool]:
+    """Return the shares of two fits, which are compared, and whether their draws are those of bootstraps.
+
+    Raises
+    ------
+    DataError
+        As `contrast_chains`.
+    """
+    for file, chains in zip(files, pair, strict=True):
+        known = next((p.groups for p in chains.parameters if p.groups), None)
+        if known:
+            raise DataError(
+                f"{file} is of a release of groups, {', '.join(known)}: compare these by --contrast of that "
+                "file alone"
+            )
+    shares = _shares(pair, files)
+    bootstrap = [chains.method == "bootstrap" for chains in pair]
+    if bootstrap[0] != bootstrap[1]:
+        other, own = (0, 1) if bootstrap[0] else (1, 0)
+        raise DataError(
+            f"{files[other]} holds draws of a bootstrap and {files[own]} of a posterior, whose intervals "
+            "mean different things; fit both by the same kind of method"
+        )
+    return shares, bootstrap[0]
+
+
 def contrast_chains(
     pair: Sequence[NamedChains],
     files: Sequence[str],
@@ -555,21 +593,7 @@ def contrast_chains(
         When the two do not compare: other models, components or kinds of draws.
     """
     first, second = pair
-    for file, chains in zip(files, pair, strict=True):
-        known = next((p.groups for p in chains.parameters if p.groups), None)
-        if known:
-            raise DataError(
-                f"{file} is of a release of groups, {', '.join(known)}: compare these by --contrast of that "
-                "file alone"
-            )
-    shares = _shares(pair, files)
-    bootstrap = [chains.method == "bootstrap" for chains in pair]
-    if bootstrap[0] != bootstrap[1]:
-        other, own = (0, 1) if bootstrap[0] else (1, 0)
-        raise DataError(
-            f"{files[other]} holds draws of a bootstrap and {files[own]} of a posterior, whose intervals "
-            "mean different things; fit both by the same kind of method"
-        )
+    shares, bootstrap = compared_of_fits(pair, files)
     found, means = [], []
     order = _components(shares[1])
     for place, name in enumerate(_components(shares[0])):
@@ -578,7 +602,7 @@ def contrast_chains(
             chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
             for chains, parameter, entry in zip(pair, shares, (place, there), strict=True)
         ]
-        found.append(_difference(name, draws[0], draws[1], margin, level, not bootstrap[0]))
+        found.append(_difference(name, draws[0], draws[1], margin, level, not bootstrap))
         means.append([float(part.mean()) for part in draws])
     texts = [text for text, _ in warnings]
     if same_release(first, second):
@@ -595,7 +619,7 @@ def contrast_chains(
         differences=tuple(found),
         margin=margin,
         level=level,
-        is_bootstrap=bootstrap[0],
+        is_bootstrap=bootstrap,
         public_groups=public_groups,
         guarantee=guarantee,
         warnings=tuple(texts),

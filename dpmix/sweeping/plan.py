@@ -217,7 +217,7 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
             raise SpecError("release.path: stands beside data.path; a sweep takes one of them")
         assert spec.release is not None  # as stated
         file = spec.release.file
-        told = spec.synthesis is not None or isinstance(spec.model, CustomModel)
+        told = spec.generator is not None or isinstance(spec.model, CustomModel)
         bare = file is None or (file.exists() and not beside(file).exists())  # without an account beside it
         if spec.mechanism is None and not told and bare:
             raise SpecError("mechanism: missing; say which noise the values under release carry")

@@ -364,10 +364,11 @@ def section_of(spec: RunSpec) -> SynthesisSection:
     Raises
     ------
     SpecError
-        When there is none.
+        When there is none, or one for chains alone.
     """
-    if spec.synthesis is None:
-        raise SpecError(
-            "synthesis: missing; say how records are to be drawn, such as {kind: pitman_yor, delta: 0.01}"
-        )
-    return spec.synthesis
+    if spec.generator is None:
+        such = "say how records are to be drawn, such as {kind: pitman_yor, delta: 0.01}"
+        if spec.synthesis is None:
+            raise SpecError(f"synthesis: missing; {such}")
+        raise SpecError(f"synthesis.kind: missing; {such} (without one records are drawn from --chains)")
+    return spec.generator

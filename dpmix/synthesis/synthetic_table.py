@@ -103,8 +103,8 @@ def stated_synthetic(spec: RunSpec) -> Release:
     DataError
         When the records are not of the columns that are stated.
     """
-    assert spec.release is not None and spec.release.path is not None and spec.synthesis is not None
-    if spec.synthesis.n is None:
+    assert spec.release is not None and spec.release.path is not None and spec.generator is not None
+    if spec.generator.n is None:
         raise SpecError(
             "synthesis.n: missing; synthetic records do not tell of how many confidential records they are"
         )
@@ -114,19 +114,19 @@ def stated_synthetic(spec: RunSpec) -> Release:
         raise SpecError("release.columns: missing; name the columns of the synthetic records")
     columns = columns_of(public)
     values = _table(spec.release.source, columns)[0]
-    section = spec.synthesis.model_copy(
+    section = spec.generator.model_copy(
         update={"records": len(values)}
-        | ({"delta": None, "epsilon": None} if spec.synthesis.kind == "pitman_yor" else {})
+        | ({"delta": None, "epsilon": None} if spec.generator.kind == "pitman_yor" else {})
     )
     from dpmix.synthesis.generator_choice import generator_of  # late: fits of other releases start without
 
-    generator = generator_of(section, columns, spec.synthesis.n)
+    generator = generator_of(section, columns, spec.generator.n)
     total = generator.guarantee
     return _release(
         spec.release.source,
         columns,
         expect(law_of(generator.describe() | {"stated": True}), SyntheticLaw),
-        n=spec.synthesis.n,
+        n=spec.generator.n,
         trust=total.trust,
         epsilon=total.epsilon,
         delta=total.delta,

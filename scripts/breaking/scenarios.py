@@ -76,12 +76,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "proved": {
         "data": _LABELS,
         "mechanism": _POSTERIOR | {"calibration": "proved"},
-        "privacy": _LEDGER,
+        "privacy": _OTHERS,
     },
     "answers": {
         "data": _LABELS,
         "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
-        "privacy": _LEDGER,
+        "privacy": _OTHERS,
     },
     "squares": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0.0, 6.0], [0.0, 6.0]]},
@@ -159,7 +159,7 @@ def scenarios(parametric: str) -> list[Scenario]:
     """Return all commands that write; `parametric` names the spec of the model that is no mixture."""
     summarize = ("summarize", "mixture_chains.h5", "-o", "summary.h5", "--json")
     report = ("--report", "report.html")
-    predict = ("synthesize", "labels.yaml", "--chains", "mixture_chains.h5", "-o", "records.csv", "--quiet")
+    predict = ("synthesize", "mixture.yaml", "--chains", "mixture_chains.h5", "-o", "records.csv", "--quiet")
     csv, h5 = (("synthesize", "labels.yaml", "-o", name, "--quiet") for name in ("s.csv", "s.h5"))
     yes = ("privatize", "mixture.yaml", "-o", "r.h5", "-q", "--set", "mechanism.epsilon=200")
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")

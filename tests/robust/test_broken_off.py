@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from breaking.scenarios import SPECS
 from dpmix.errors import DataError
 from dpmix.store.atomic import check_output
 from tests.helpers.specs import ROOT
@@ -45,6 +46,15 @@ def test_nothing_is_lost_and_nothing_half_done_looks_finished() -> None:
     assert told["faults"] == 0
     assert sum(told["broken_off"].values()) >= 6
     assert told["broken_off"]["SIGKILL"] > 1
+
+
+def test_a_table_has_one_name_in_the_ledger_of_all_commands() -> None:
+    """Or a command fails by itself, and nothing is broken off."""
+    names: dict[str, set[str]] = {}
+    for spec in SPECS.values():
+        if "privacy" in spec:
+            names.setdefault(spec["data"]["path"], set()).add(spec["privacy"]["dataset"])
+    assert len(names) >= 4 and [path for path, known in names.items() if len(known) > 1] == []
 
 
 @pytest.mark.matrix

@@ -165,6 +165,15 @@ def test_other_numbers_of_the_wrong_type(votes: FitResult) -> None:
     for name, number in given.items():
         with pytest.raises(UsageError, match=f"^--{name}: must be a n.* or a list of n.*, not "):
             dpmix.advise(ADVISED, quiet=True, **{name: number})
+    for truth in (True, np.True_, [1.0, True], np.array([True])):
+        for name, said in {"epsilon": "positive", "n": "whole"}.items():
+            with pytest.raises(
+                UsageError, match=f"^--{name}: .*must be a .*{said} number|^--{name}: must be"
+            ):
+                dpmix.advise(ADVISED, quiet=True, **{name: truth})
+    for wrong_seed, kind in ((True, "bool"), (1.5, "float"), ("1", "str")):
+        with pytest.raises(UsageError, match=f"^seed: must be a whole number, not {kind}$"):
+            dpmix.privatize(SPEC, seed=wrong_seed, quiet=True)  # type: ignore[arg-type]
     for huge in (10**400, float("inf"), float("nan")):
         with pytest.raises(UsageError, match="must be a positive number$"):
             dpmix.advise(ADVISED, epsilon=huge, quiet=True)

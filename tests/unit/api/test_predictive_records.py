@@ -18,12 +18,14 @@ import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import read_any
+from dpmix.api.synthesize import compare
 from dpmix.cli.commands import main
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import row_noun
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
+from dpmix.spec.describe import describe
 from dpmix.store.h5 import encode
 from dpmix.summary.density import posterior_density
 from tests.helpers import chains_files as files
@@ -433,6 +435,29 @@ def test_how_many_are_drawn_needs_no_section_of_synthesis(tmp_path, monkeypatch)
     assert ended.value.code == 0 and len((tmp_path / "r.csv").read_text().splitlines()) == 6
     with pytest.raises(UsageError, match=r"^records: goes with chains"):
         dpmix.synthesize(spec, records=7)
+
+
+def test_what_is_said_of_records_from_chains_needs_no_generator(tmp_path):
+    """`snap` and `ranges` without a kind: the same records, and no generator for the data."""
+    path, _ = _normals(tmp_path, draws=20)
+    said = {"records": 9, "snap": {"step": 0.5, "domain": [-10, 10]}, "ranges": [{"x1": [-4, 10]}]}
+    spec = files.a_spec()
+    bare = load_spec(spec | {"synthesis": said})
+    assert bare.generator is None and bare.to_dict()["synthesis"]["kind"] == "posterior_predictive"
+    assert load_spec(bare.to_dict()) == bare
+    assert "synthesize --chains" in describe(bare)["synthesis"]
+    found = dpmix.synthesize(bare, chains=path, quiet=True).values
+    kind = {"kind": "pitman_yor", "delta": 0.1}
+    np.testing.assert_array_equal(
+        found, dpmix.synthesize(spec | {"synthesis": kind | said}, chains=path, quiet=True).values
+    )
+    assert len(found) == 9 and found.min() >= -4 and np.array_equal(found * 2, np.rint(found * 2))
+    for verb in (dpmix.synthesize, compare):
+        with pytest.raises(SpecError, match=r"^synthesis\.kind: missing; .*(--chains|rivals)"):
+            verb(bare, quiet=True)
+    with pytest.raises(SpecError, match=r"^synthesis\.kind: missing; one of pitman_yor, "):
+        load_spec(spec | {"synthesis": said | {"epsilon": 1.0}})
+    assert dpmix.calibrate(bare)["kind"] == dpmix.calibrate(spec)["kind"]
 
 
 def test_nonsense_is_refused_before_any_work(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 import dpmix
 from tests.helpers.fits import release_file, small_release, small_spec
 from tests.unit.cli.test_cli import outcome, refused
+from tests.unit.models.test_models_groups import NOISY, histogram
 from tests.unit.models.test_models_naive_bayes import released
 
 COLUMNS: dict[str, Any] = {
@@ -27,10 +28,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     release_file(folder)
     dpmix.fit(small_spec(iterations=24, burn_in=4), small_release(), folder / "mixture.h5", quiet=True)
-    naive = {"model": {"kind": "naive_bayes"}, "sampler": {"iterations": 60, "burn_in": 20, "seed": 1}}
+    naive = {"model": {"kind": "naive_bayes"}, "sampler": {"iterations": 1200, "burn_in": 200, "seed": 1}}
     votes = released(np.arange(6.0) % 5 + 20, [3], 2, 90, **COLUMNS)
     dpmix.fit(naive, votes, folder / "votes.h5", quiet=True)
     (folder / "at.csv").write_text("age\n18\n")
+    (folder / "other.csv").write_text("wage\n18\n")
+    (folder / "level.csv").write_text("age\n19\n")
+    groups = histogram([9, 4, 2, 3, 8, 5], NOISY, 31)
+    grouped = {"model": {"kind": "discrete"}, "sampler": {"iterations": 60, "burn_in": 20, "seed": 1}}
+    dpmix.fit(grouped, groups, folder / "groups.h5", quiet=True)
     (folder / "no.h5").write_bytes(b"no HDF5")
     (folder / "spec.yaml").write_text(json.dumps(small_spec()))
     (folder / "bounded.yaml").write_text(json.dumps(BOUNDED))
@@ -49,6 +55,15 @@ REFUSED = {
     "a key": (2, "summary.levle", ("summarize", "mixture.h5", "--set", "summary.levle=1")),
     "two fits": (3, "differs from", ("summarize", "mixture.h5", "votes.h5")),
     "no groups": (3, "without groups", ("summarize", "mixture.h5", "--contrast")),
+    "another group": (
+        2,
+        "has no group males",
+        ("summarize", "groups.h5", "--contrast", "--groups", "female,males"),
+    ),
+    "one group": (2, "give two different", ("summarize", "groups.h5", "--contrast", "--groups", "male,male")),
+    "a fit of groups": (3, "is of a release of groups", ("summarize", "groups.h5", "votes.h5", "--contrast")),
+    "no column": (3, "other.csv has no column 'age'", ("predict", "votes.h5", "--at", "other.csv")),
+    "no category": (3, "none of the 3 categories", ("predict", "votes.h5", "--at", "level.csv")),
     "no page": (2, "a report is an HTML page", ("summarize", "mixture.h5", "--report", "new.json")),
     "another model": (3, "model mixture, which predicts no", ("predict", "mixture.h5", "--at", "at.csv")),
     "no table": (3, "no table to predict", ("predict", "votes.h5", "--at", "release.h5")),

@@ -226,7 +226,11 @@ def test_mixture_is_that_of_all_tables_and_partitions(kernel: str, name: str, d:
     assert table_gaps(exact.tables, counts) < LIMIT
     sizes = draws["group_size"][:, :, None] == np.arange(n + 1)
     assert worst(sizes, exact.sizes) < LIMIT
-    assert worst(draws["n_clusters"][:, :, None] == np.arange(n + 1), exact.clusters) < LIMIT
+    often = (
+        exact.clusters > 1e-3
+    )  # of what is rarer there may be no draw, and no error by which to judge that
+    clusters = draws["n_clusters"][:, :, None] == np.arange(n + 1)
+    assert worst(clusters[:, often], exact.clusters[often]) < LIMIT
     assert worst(draws["density"], exact.density) < LIMIT
     assert worst(draws["density"] ** 2, exact.density_squared) < LIMIT
     if isinstance(alpha, tuple):

@@ -212,6 +212,37 @@ def test_no_kind_draws_noise_beyond_the_budget(
 
 
 @pytest.mark.parametrize("verb", ["privatize", "synthesize"])
+def test_of_several_that_write_one_output_one_spends(
+    verb: str, spec: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    """Others come while the first draws, and after a process was killed that had the output."""
+    folder, ledger = spec.parent, spec.parent / "faithful_ledger.json"
+    output = folder / ("a.h5" if verb == "privatize" else "a.csv")
+    run = (verb, spec, "-o", output, "--set", SYNTHESIS)
+    (folder / f".{output.name}.claim.partial").touch()
+    module = importlib.import_module(f"dpmix.api.{verb}")
+    while_drawing = module.stated_release
+    others = []
+
+    def drawing(*arguments: Any) -> Any:
+        if not others:
+            others.extend(["begun"])
+            others.extend(outcome(capsys, *run, *more) for more in ((), ("--force",)))
+        return while_drawing(*arguments)
+
+    monkeypatch.setattr(module, "stated_release", drawing)
+    assert outcome(capsys, *run, "--new-ledger")[0] == 0
+    said = (
+        f"dpmix: error: another process is writing {output}; give another name, or wait for it; nothing was "
+    )
+    assert [(code, out, err) for code, out, err in others[1:]] == [(2, "", f"{said}drawn or spent\n")] * 2
+    entries = json.loads(ledger.read_text())["entries"]
+    assert [entry["type"] for entry in entries] == ["budget", "spend", "release"]
+    assert outcome(capsys, *run, "--force")[0] == 0  # one after the other, each is asked for
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("verb", ["privatize", "synthesize"])
 def test_what_fails_after_the_entry_says_that_it_counts(
     verb: str, spec: Path, capsys: Any, monkeypatch: Any
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from dpmix.results.result import Result
 from dpmix.spec.kinds import MECHANISMS
 from tests.helpers.specs import ROOT
+from tests.unit.repository.test_tutorials import run_here
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -87,6 +89,26 @@ def test_commands_of_the_readme_run(tmp_path):
     assert {"release.h5", "chains.h5", "summary.h5", "summary.json", "report.html"} <= set(
         os.listdir(tmp_path)
     )
+
+
+RELEASES = re.compile(
+    r"^\$ (dpmix (?:privatize|synthesize) configs/(?!.*--compare).*)\n((?:dpmix: .*\n)*)", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/examples.md", "docs/synthesis.md"])
+def test_releases_say_what_pages_show(name: str, tmp_path: Path) -> None:
+    """Scales and guarantees follow from specs; noise enters the threshold that was chosen alone."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    (tmp_path / "demo").mkdir()
+    found = [each for block in blocks(ROOT / name, "text") for each in RELEASES.findall(block)]
+    assert found
+    for command, shown in found:
+        for left in tmp_path.glob("*.h5"):
+            left.unlink()
+        code, said = run_here(command, tmp_path)
+        lines = [re.sub(r"(?<=chosen is )\S+", "..", text) for text in (shown, said)]
+        assert (code, lines[1]) == (0, lines[0]), command
 
 
 def test_python_of_the_readme_runs(tmp_path, monkeypatch):

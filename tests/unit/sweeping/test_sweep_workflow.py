@@ -104,7 +104,16 @@ def test_a_workflow_is_killed_fails_changes_and_is_finished(
     assert calls() == ["epsilon=9"]
     assert len(states()) == 3
     spec.write_text(json.dumps(sweep_of(set={"sampler.thin": 2})))
-    with pytest.raises(
-        SpecError, match=r"^sampler.thin: .* holds a run that has 1, not 2; give another folder"
-    ):
-        verbs.emit(spec, out, "snakemake", force=True, quiet=True)
+    said = (
+        r"^sampler.thin: .* holds a run that has 1, not 2; give another folder, or --force to make such runs"
+    )
+    with pytest.raises(SpecError, match=said):
+        verbs.emit(spec, out, "snakemake", quiet=True)
+    assert {row.split()[1] for row in states()} == {"finished"}
+    verbs.emit(
+        spec, out, "snakemake", force=True, quiet=True
+    )  # docs/sweep.md: those that differ are made anew
+    done = snakemake()
+    assert done.returncode == 0, done.stderr
+    assert set(calls()) == {"epsilon=1", "epsilon=5"}
+    assert states() == ["epsilon=1 finished", "epsilon=5 finished"]
