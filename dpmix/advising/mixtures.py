@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.kernels.beta import Beta
-from dpmix.kernels.layout import Learned
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise
@@ -35,7 +34,7 @@ from dpmix.models.counts_mixture.masses import fill_rows, make_cells
 from dpmix.models.counts_mixture.model import Coins, CoinsOfCells, InformedMixture, coins_of
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.summary.quantities import quantiles
-from dpmix.summary.random_measures import Measures, draw_measures
+from dpmix.summary.random_measures import Measures, draw_measures, draw_prior
 
 if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
@@ -234,11 +233,7 @@ class MixtureAdvice:
         alpha = np.full(size, mixing.concentration)
         if mixing.rate > 0.0:
             alpha = np.maximum(rng.gamma(mixing.shape, 1.0 / mixing.rate, size), 1e-12)
-        empty = Measures(
-            np.zeros(size, dtype=np.int64), np.empty(0), self.family.draw(rng, 1)[:, :0], np.ones(size)
-        )
-        base = self.family.draw_base(rng, size) if isinstance(self.family, Learned) else None
-        return _ranges(self._values(draw_measures(empty, alpha, 0.0, self.family, rng, base)))
+        return _ranges(self._values(draw_prior(self.family, alpha, 0.0, rng)))
 
     def _values(self, drawn: Measures) -> Floats:
         """Return the quantities of each draw, (4, draws)."""

@@ -189,7 +189,7 @@ def _of_regression(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     )
     square = float(units.half[-1]) ** 2
     a, b = model.sigma2_prior.a, model.sigma2_prior.b
-    scale = float(b) / square if isinstance(b, float) else ERRORS_SCALE
+    scale = ERRORS_SCALE if b == "learned" else float(b) / square
     mean = scale / (a - 1.0) if a > 1.0 else scale / ERRORS_SHAPE
     errors = (mean, mean**2 / (a - 2.0) if a > 2.0 else mean**2)
     if b == "learned":  # the scale: its square is three times that of its mean

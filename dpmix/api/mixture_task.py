@@ -29,8 +29,8 @@ from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
+from dpmix.models.histogram_mixture.mixture_sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
-from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.tallies import Counts, count_outputs, default_width, edges_of, grid_of, tally, wide_grid
 from dpmix.run.chains_writer import Components

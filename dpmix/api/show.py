@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -34,7 +33,7 @@ from dpmix.release.sanitized import (
 from dpmix.results.as_hdf5 import tables_in
 from dpmix.results.nodes import Each, Items, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
-from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
+from dpmix.run.chains_reader import ChainSet, NamedChains, read_file
 from dpmix.run.draws_tables import draws_tables, to_inferencedata
 from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
 from dpmix.spec.days import Day, placed
@@ -302,8 +301,8 @@ def _brief(cell: str, step: float) -> str:
 def sections_of_chains(path: Path) -> list[ResultSection]:
     """Return what is said of finished chains: of which release, which model and sampler, how many draws."""
     held = read_file(path)
-    attrs, law = held.attrs, law_of(json.loads(str(held.attrs["mechanism"])))
-    chains, draws = held.shape
+    attrs, law = held.attrs, held.mechanism
+    chains, draws = len(held.ids), held.draws
     numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
     trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
     words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency, grouped=bool(law.groups))
@@ -344,8 +343,8 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     ]
 
 
-def _variables(held: MixtureFile | NamedFile, path: Path) -> list[str]:
-    if isinstance(held, NamedFile):
+def _variables(held: ChainSet, path: Path) -> list[str]:
+    if isinstance(held, NamedChains):
         return [stored.name for stored in held.parameters]
     with reading(path) as root:
         posterior = root.group("posterior")

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw, digits_of
+from dpmix.mechanisms.laws.synthetic import digits_of
 from dpmix.numerics.in_words import neighbours_in_words
 from dpmix.release.column_units import stated_unit
 from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
@@ -168,7 +168,7 @@ def _floating_point(law: Law) -> str:
     if law.origin is not None:
         found = f"Of the release behind the fit: {found} The records are drawn from the fit in floating"
         return f"{found} point, which the guarantee does not rest on."
-    if isinstance(law, SyntheticLaw):
+    if law.released == "synthetic":
         found += (
             " What is drawn without looking at the records, such as numbers within a cell, is drawn in "
             "floating point."
@@ -214,7 +214,7 @@ def _with_dates(release: Release) -> dict[str, Any]:
             if len(found.get(key) or ()) == len(columns):
                 pairs = zip(columns, found[key], strict=True)
                 found[key] = [_ends({**column, "domain": pair}) for column, pair in pairs]
-        if isinstance(release.mechanism, SyntheticLaw) and "columns" in found:
+        if release.mechanism.released == "synthetic" and "columns" in found:
             own = found["columns"]
             found["columns"] = [{**c, "domain": _ends(c)} if "domain" in c else c for c in own]
             if found.get("snap"):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.laws.law_base import expect
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.release.column_units import unit_of
@@ -391,7 +392,7 @@ def public_columns(release: Release) -> list[dict[str, Any]]:
     These are `name`, `domain` (days where `date` is true), `type`, `categories` and `unit`, where they apply.
     """
     law = release.mechanism
-    if isinstance(law, SyntheticLaw):
+    if law.released == "synthetic":
         return [
             {"name": part.name}
             | ({} if part.domain is None else {"domain": list(part.domain)})
@@ -399,7 +400,7 @@ def public_columns(release: Release) -> list[dict[str, Any]]:
             | ({} if part.type is None else {"type": part.type})
             | ({} if part.categories is None else {"categories": list(part.categories)})
             | _in_units(release, part.name, numeric=part.categories is None)
-            for part in law.columns
+            for part in expect(law, SyntheticLaw).columns
         ]
     names = [str(name) for name in law.get("columns") or ()]
     if not names:

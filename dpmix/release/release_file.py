@@ -6,7 +6,6 @@ Synthetic records are written to one, too, or to a CSV file with that account be
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError, UsageError, say
-from dpmix.mechanisms.laws.every import Law, LawError, law_of
+from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.column_units import stated_unit, unit_from_text, unit_text
@@ -28,6 +27,7 @@ from dpmix.spec.days import day_text
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5
 from dpmix.store.atomic import check_output, fill, replacing
+from dpmix.store.frames import Frame, Pieces, print_csv
 from dpmix.store.tree import Node, Variable, write_tree
 
 _NUMBERS = ("epsilon", "delta", "rho")
@@ -250,17 +250,18 @@ def _labels(
     path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if not isinstance(mechanism, SyntheticLaw):
+    if mechanism.released != "synthetic":
         return mechanism.labels
-    if [part.name for part in mechanism.columns] != list(columns):
+    law = expect(mechanism, SyntheticLaw)
+    if [part.name for part in law.columns] != list(columns):
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []
-    for i, part in enumerate(mechanism.columns):
+    for i, part in enumerate(law.columns):
         if part.domain is not None:
             found.append(None)
             continue
         stored = node.variables.get(f"labels_{i}")
-        if stored is None and part.categories is None and mechanism.generator == "posterior_predictive":
+        if stored is None and part.categories is None and law.generator == "posterior_predictive":
             found.append(None)  # numbers without public bounds
             continue
         if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:
@@ -466,27 +467,19 @@ def account(release: Release) -> dict[str, Any]:
 
 def _table(release: Release) -> str:
     """Return the records as CSV: labels as text, days as dates, numbers with their digits or in short."""
+    stated = {column.name: column for column in getattr(release.mechanism, "columns", ())}
+    columns: dict[str, Any] = {}
     labels = release.labels or (None,) * len(release.columns)
-    columns = []
-    stated = getattr(release.mechanism, "columns", ())
-    dates = {column.name for column in stated if column.date}
-    digits = {column.name: column.digits for column in stated if column.digits}
-    for i, names in enumerate(labels):
-        part = release.values[:, i]
-        if names is None and release.columns[i] in dates:
-            columns.append([day_text(day) for day in part.tolist()])
-        elif names is None and release.columns[i] in digits:
-            columns.append([f"{number:.{digits[release.columns[i]]}f}" for number in part.tolist()])
-        elif names is None:
-            columns.append([_short(number) for number in part.tolist()])
+    for name, names, part in zip(release.columns, labels, release.values.T, strict=True):
+        column = stated.get(name)
+        if names is not None:
+            columns[name] = [names[code] for code in part.astype(int).tolist()]
+        elif column is not None and column.date:
+            columns[name] = [day_text(day) for day in part.tolist()]
+        elif column is not None and column.digits:
+            columns[name] = [f"{number:.{column.digits}f}" for number in part.tolist()]
         else:
-            columns.append([names[code] for code in part.astype(int).tolist()])
+            columns[name] = part
     stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(release.columns)
-    writer.writerows(zip(*columns, strict=True))
+    print_csv(stream, Pieces.of(Frame(columns)))
     return stream.getvalue()
-
-
-def _short(number: float) -> str:
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

@@ -273,20 +273,11 @@ def panels(found: Contrast) -> dict[str | None, list[Difference]]:
     return parts
 
 
-def contrast_figure(
-    found: Contrast, axis: str | None = None, parts: Sequence[Difference] | None = None
-) -> Figure:
+def contrast_figure(found: Contrast, axis: str | None, parts: Sequence[Difference]) -> Figure:
     """Difference of each row with its interval, over the margin within which they count as equal.
 
-    Parameters
-    ----------
-    found : Contrast
-    axis : str, optional
-        What the rows are differences of; those of "" each in posterior standard deviations of its own.
-    parts : sequence of Difference, optional
-        The rows; all where left out.
+    `axis` is what these rows are differences of; those of "" each in their own posterior standard deviations.
     """
-    parts = found.differences if parts is None else parts
     rows = np.arange(len(parts))
     kind = "confidence" if found.is_bootstrap else "credible"
     scale = np.array([part.sd if axis == "" and part.sd > 0.0 else 1.0 for part in parts])

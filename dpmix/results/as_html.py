@@ -35,15 +35,15 @@ def to_page(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) -> 
     """
     from dpmix.store.html import page  # late: matplotlib takes its time
 
-    return page(f"{tree.name} - dpmix", sections(tree, pictures))
+    return page(f"{tree.name} - dpmix", sections(tree, pictures or {}))
 
 
-def sections(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+def sections(tree: Tree, pictures: Mapping[str, Sequence[str]]) -> list[str]:
     """Return what a page consists of: its head, and each section that it shows."""
     shown = tree.ordered(tree.page_order)
     if tree.answer is not None:
-        return _answered(tree, tree.answer, shown, pictures or {})
-    found = [_section(section, pictures or {}) for section in shown]
+        return _answered(tree, tree.answer, shown, pictures)
+    found = [_section(section, pictures) for section in shown]
     tiles = _tiles([tile for section in shown for tile in section.tiles])
     head = f'<h1>{escape(tree.heading)}</h1>\n<p class="lead">{escape(tree.guarantee)}</p>\n'
     head += f"<p>{escape(tree.lead)}</p>\n" if tree.lead else ""

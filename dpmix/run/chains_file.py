@@ -1,4 +1,4 @@
-"""One chains file, all but the draws that take room: what it must hold, and what no sampler writes.
+"""The parts of a chains file but its draws: what it must hold, and what no sampler writes.
 
 Of a state it holds the components of a mixture, or the parameters of a parametric model.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -22,8 +22,11 @@ from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 from dpmix.mechanisms.laws.every import LawError, law_of
 from dpmix.models.model_protocols import GROUP
 from dpmix.numerics.in_words import figures, neighbours_in_words
-from dpmix.release.tallies import Counts, counts_problem, grid_of
-from dpmix.store.h5 import Attribute, Group, reading
+from dpmix.release.tallies import Counts, counts_problem
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import ChainSet
+    from dpmix.store.h5 import Attribute, Group
 
 Ints = NDArray[np.int64]
 
@@ -92,133 +95,48 @@ def _bad(path: Path, name: str, problem: str) -> DataError:
     )
 
 
-@dataclass(frozen=True)
-class Held:
-    """What the chains files of all models hold; one row a chain.
-
-    Parameters
-    ----------
-    attrs : mapping
-        Root attributes, of several files the first's.
-    spec : mapping
-        The resolved spec.
-    ids : int64 array (C,)
-        Chain ids.
-    acceptance, log_likelihood : float64 arrays (C, D)
-        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
-    seconds : float64 array (C,)
-        Wall time of sampling.
-    observed : float64 array (n,) or (n, columns)
-        The release.
-    constants : mapping of str to float
-        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
-    arrays : mapping of str to float64 array
-        Its arrays: with several columns the base measure's, and `noise_scale`.
-    columns : tuple of str
-        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
-    tally : Counts or None
-        Of fits to a tally; `observed` is then empty.
-    """
-
-    attrs: Mapping[str, Attribute]
-    spec: Mapping[str, Any]
-    ids: Ints
-    acceptance: Floats
-    log_likelihood: Floats
-    seconds: Floats
-    observed: Floats
-    constants: Mapping[str, float]
-    arrays: Mapping[str, Floats]
-    columns: tuple[str, ...]
-    tally: Counts | None
-
-    @property
-    def all_released(self) -> Floats:
-        """Everything that was released, which fits of one release share: values, or counts and edges."""
-        return self.observed if self.tally is None else with_edges(self.tally.counts, grid_of(self.tally))
+# What the files of all models hold
 
 
-@dataclass(frozen=True)
-class Head(Held):
-    """What one file holds, with its `path`; `shape` is the number of chains and of draws."""
-
-    path: Path
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class MixtureFile(Head):
-    """The contents of a mixture's file, as `dpmix.run.chains_reader.Chains` describes them."""
-
-    n_clusters: Floats
-    concentration: Floats
-    layout: Layout
-    kept: Ints
-    base: Floats | None
-
-
-@dataclass(frozen=True)
-class NamedFile(Head):
-    """The contents of a parametric model's file."""
-
-    parameters: tuple[Stored, ...]
-
-
-def read_file(path: Path) -> MixtureFile | NamedFile:
-    """Read and check one chains file.
+def opened(path: Path, root: Group) -> dict[str, Any]:
+    """Return the resolved spec of a chains file, once its root attributes say what they must.
 
     Raises
     ------
     DataError
-        When it is no finished chains file, or holds values that no sampler writes.
+        When it is no chains file, or an attribute is not as `dpmix fit` writes it.
     """
-    with reading(path) as root:
-        attrs, groups = root.attrs, root.names()[1]
-        if "posterior" not in groups:
-            kind = "a release file" if "release" in groups else "another kind of file"
-            raise DataError(f"{path} is {kind}, not a chains file: give what `dpmix fit` wrote")
-        missing = [name for name in ("spec", "seed", "mechanism", "dpmix_version") if name not in attrs]
-        if missing:
-            raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
-        spec = _mapping(path, str(attrs["spec"]))
-        check_attributes(path, attrs)
-        posterior = root.group("posterior")
-        if "model" in attrs:  # which files of mixtures do not say
-            found = stored_parameters(path, posterior)
-            named = NamedFile(**_head(path, root, spec, found[0].shape[:2]), parameters=found)
-            _check_finished(named, f"the draws of {found[0].name}")
-            _check_head(named)
-            return named
-        scalars = {name: _scalar(posterior, name) for name in ("n_clusters", "concentration")}
-        layout = layout_of(path, attrs, spec)
-        mixture = MixtureFile(
-            **_head(path, root, spec, scalars["n_clusters"].shape),
-            n_clusters=scalars["n_clusters"],
-            concentration=scalars["concentration"],
-            layout=layout,
-            kept=_kept(path, posterior),
-            base=_base(posterior, layout),
-        )
-    _check_mixture(mixture)
-    return mixture
+    attrs, groups = root.attrs, root.names()[1]
+    if "posterior" not in groups:
+        kind = "a release file" if "release" in groups else "another kind of file"
+        raise DataError(f"{path} is {kind}, not a chains file: give what `dpmix fit` wrote")
+    missing = [name for name in ("spec", "seed", "mechanism", "dpmix_version") if name not in attrs]
+    if missing:
+        raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
+    spec = _mapping(path, str(attrs["spec"]))
+    check_attributes(path, attrs)
+    return spec
 
 
-def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Read what all files hold; `shape` is that of the draws."""
+def held_by_all(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Read what files of all models hold, as the fields of `dpmix.run.chains_reader.ChainSet`.
+
+    `shape` is that of the draws. Acceptance is NaN where the sampler proposes nothing, and the log likelihood
+    where it was not computed.
+    """
     attrs, stats = root.attrs, root.group("sample_stats")
     empty = np.full(shape, np.nan)
     constant_data, data = root.group("constant_data"), root.group("observed_data")
     values = {name: constant_data[name] for name in constant_data.names()[0]}
     tally = _tally(path, root, data) if "counts" in data and "z" not in data else None
     observed = data["z"].numbers() if tally is None else np.zeros(0)
+    ids = np.asarray(root.group("posterior")["chain"][()], dtype=np.int64)
     return {
-        "path": path,
         "attrs": attrs,
         "spec": spec,
-        "ids": np.asarray(root.group("posterior")["chain"][()], dtype=np.int64),
-        "shape": shape,
-        "acceptance": _scalar(stats, "acceptance_rate") if "acceptance_rate" in stats else empty,
-        "log_likelihood": _scalar(stats, "log_likelihood") if "log_likelihood" in stats else empty,
+        "ids": ids,
+        "acceptance": stats["acceptance_rate"].numbers() if "acceptance_rate" in stats else empty,
+        "log_likelihood": stats["log_likelihood"].numbers() if "log_likelihood" in stats else empty,
         "seconds": constant_data["seconds"].numbers(),
         "observed": observed,
         "constants": {
@@ -231,6 +149,8 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
         },
         "columns": _columns(attrs, data, spec, observed),
         "tally": tally,
+        "versions": (str(attrs["dpmix_version"]),),
+        "_rows": tuple((path, row) for row in range(ids.size)),
     }
 
 
@@ -283,93 +203,10 @@ def _columns(
     return tuple(f"x{number}" for number in range(1, count + 1))
 
 
-def _scalar(group: Group, name: str) -> Floats:
-    found: Floats = group[name].numbers()
-    return found
-
-
-def _base(posterior: Group, layout: Layout) -> Floats | None:
-    """Return location and scale of a learned base measure, (C, D, 2, columns); None of others."""
-    if not layout.learned:
-        return None
-    found = [_scalar(posterior, name) for name in layout.learned]
-    return np.stack([values.reshape(*values.shape[:2], -1) for values in found], axis=2)
-
-
-def _kept(path: Path, posterior: Group) -> Ints:
-    """Return the places of the records that allocations are of, none where there are none."""
-    if "allocations" not in posterior:
-        return np.empty(0, dtype=np.int64)
-    if "obs" not in posterior:
-        raise DataError(f"{path} has allocations without their records; it is not as `dpmix fit` wrote it")
-    return np.asarray(posterior["obs"][()], dtype=np.int64)
-
-
 def _number(path: Path, name: str, value: Any) -> float:
     if np.asarray(value).dtype.kind not in "biuf":
         raise DataError(f"{path} has no number at constant_data/{name}; it is not as `dpmix fit` wrote it")
     return float(value)
-
-
-def _planned_draws(spec: Mapping[str, Any]) -> int:
-    """Count the draws that each chain of a spec saves when it is finished."""
-    sampler = spec.get("sampler") or {}
-    kept = int(sampler.get("iterations", 0)) - int(sampler.get("burn_in", 0))
-    return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
-
-
-def _check_finished(file: Head, what: str) -> None:
-    shape = file.shape
-    if len(shape) != 2 or shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
-        raise DataError(
-            f"{file.path} is not a chains file of dpmix: {what} does not have dimensions (chain, draw)"
-        )
-    planned, there = _planned_draws(file.spec), shape[1] if 0 not in shape else 0
-    if there < planned:
-        raise DataError(
-            f"{file.path} is unfinished: it holds {there} of {planned} draws "
-            "per chain; continue it with `dpmix fit --resume`"
-        )
-
-
-def _check_head(file: Head) -> None:
-    likelihood = file.log_likelihood
-    for name, values in (("acceptance_rate", file.acceptance), ("log_likelihood", likelihood)):
-        if values.shape != file.shape:
-            raise DataError(
-                f"{file.path} is not a chains file of dpmix: {name} does not have dimensions (chain, draw)"
-            )
-    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
-        raise DataError(f"{file.path} holds a log_likelihood that is not finite; the chain cannot be trusted")
-    if not np.isfinite(file.observed).all():
-        raise DataError(f"{file.path} holds released values that are not finite")
-
-
-def _check_mixture(file: MixtureFile) -> None:
-    path, clusters = file.path, file.n_clusters
-    _check_finished(file, "n_clusters")
-    if (clusters < 0).any():
-        chain, draw = np.argwhere(clusters < 0)[0]
-        raise DataError(
-            f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
-            "`dpmix fit --resume`"
-        )
-    concentration, least = file.concentration, -file.constants.get("discount", 0.0)
-    wrong = concentration[~(np.isfinite(concentration) & (concentration > least))]
-    if wrong.size:
-        bound = f"greater than minus the discount, {least:g}," if least < 0.0 else "positive"
-        raise DataError(f"{path} holds a concentration of {wrong[0]:g}; it must be {bound} and finite")
-    for name in ("discount", *file.layout.scalars, *file.layout.arrays):
-        value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
-        if value is None or not np.isfinite(value).all():
-            raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
-    if file.base is not None:
-        columns = np.size(file.arrays.get("base_mu0", 0.0))
-        if file.base.shape != (*file.shape, 2, columns):
-            raise DataError(f"{path} does not hold a base measure for each draw, as `dpmix fit` wrote it")
-        if not (np.isfinite(file.base).all() and (file.base[:, :, 1] > 0.0).all()):
-            raise DataError(f"{path} holds a base measure that no sampler writes")
-    _check_head(file)
 
 
 # What chains files hold of the components of a mixture, by kernel and base measure
@@ -528,3 +365,68 @@ def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
 def coordinates_in_words(values: NDArray[Any]) -> list[str]:
     """Write coordinates of a dimension, numbers as `figures` does."""
     return figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
+
+
+# What tells two fits apart
+
+
+_SAME = ("seed", "epsilon", "delta", "rho", "adjacency", "private", "simulated")
+_LONGEST = 120  # characters of a value in a message
+_WHERE_FROM = {("data", "path"), ("release", "path"), ("summary", "at")}
+"""Paths, which differ between machines: releases are compared by their values instead."""
+
+
+def check_same(first: ChainSet, other: ChainSet) -> None:
+    """Refuse a file that differs from the first in spec, release, seed or number of draws.
+
+    Raises
+    ------
+    DataError
+        Naming the first thing in which they differ, with both values.
+    """
+    mine, theirs = (json.loads(str(file.attrs["mechanism"])) for file in (first, other))
+    checks = list(_differences(first.spec, other.spec))
+    checks += _differences(mine, theirs, ("mechanism",))
+    checks += [(name, first.attrs.get(name), other.attrs.get(name)) for name in _SAME]
+    own, others = ({**file.constants, **file.arrays} for file in (first, other))
+    checks += [(name, own.get(name), others.get(name)) for name in own]
+    checks.append(("draws per chain", first.draws, other.draws))
+    for name, mine, theirs in checks:
+        if not _equal(mine, theirs):
+            raise DataError(
+                f"{other.path} differs from {first.path} in {name} ({_show(theirs)} against {_show(mine)})"
+            )
+    if not np.array_equal(first.all_released, other.all_released):
+        raise DataError(
+            f"{other.path} was fitted to another release than {first.path}: the released values differ"
+        )
+
+
+def first_difference(mine: Any, theirs: Any) -> tuple[str, Any, Any] | None:
+    """Return the first leaf in which two nested mappings differ, as (dotted key, mine, theirs)."""
+    found = next(_differences(mine, theirs), None)
+    return None if found is None else (found[0], _show(found[1]), _show(found[2]))
+
+
+def _differences(mine: Any, theirs: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Leaves in which two specs differ, in the order of the first."""
+    if key in _WHERE_FROM:
+        return
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in [*mine, *(name for name in theirs if name not in mine)]:
+            yield from _differences(mine.get(name), theirs.get(name), (*key, str(name)))
+    elif not _equal(mine, theirs):
+        yield ".".join(key), mine, theirs
+
+
+def _equal(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float | np.floating) and isinstance(theirs, float | np.floating):
+        return bool(mine == theirs) or bool(np.isnan(mine) and np.isnan(theirs))
+    return bool(np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)))
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "absent"
+    text = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,29 +19,27 @@ import numpy as np
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.column_units import Unit, unit_from_text
+from dpmix.release.tallies import Counts, grid_of
 from dpmix.run.chains_file import (
-    Head,
-    Held,
     Ints,
-    MixtureFile,
-    NamedFile,
     Stored,
     check_components,
-    read_file,
+    check_same,
+    held_by_all,
+    layout_of,
+    opened,
     same_parameters,
+    stored_parameters,
+    with_edges,
 )
 from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
-from dpmix.store.h5 import reading
+from dpmix.store.h5 import Attribute, Group, reading
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats, Layout
 
 _LABELS = 1 << 22  # allocations in memory
-_GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
-_LONGEST = 120  # characters of a value in a message
-_WHERE_FROM = {("data", "path"), ("release", "path"), ("summary", "at")}
-"""Paths, which differ between machines: releases are compared by their values instead."""
-File = TypeVar("File", bound=Head)
+File = TypeVar("File", bound="ChainSet")
 
 
 @dataclass(frozen=True)
@@ -70,17 +68,72 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ChainSet(Held):
-    """Chains of one spec, in increasing order of ids, of whichever model.
+class ChainSet:
+    """Chains of one spec, of whichever model: those of one file, or of several in increasing order of ids.
 
     Parameters
     ----------
+    attrs : mapping
+        Root attributes, of several files the first's.
+    spec : mapping
+        The resolved spec.
+    ids : int64 array (C,)
+        Chain ids.
+    acceptance, log_likelihood : float64 arrays (C, D)
+        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
+    seconds : float64 array (C,)
+        Wall time of sampling.
+    observed : float64 array (n,) or (n, columns)
+        The release.
+    constants : mapping of str to float
+        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
+    arrays : mapping of str to float64 array
+        Its arrays: with several columns the base measure's, and `noise_scale`.
+    columns : tuple of str
+        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
+    tally : Counts or None
+        Of fits to a tally; `observed` is then empty.
     versions : tuple of str
         dpmix versions that wrote the files.
     """
 
+    attrs: Mapping[str, Attribute]
+    spec: Mapping[str, Any]
+    ids: Ints
+    acceptance: Floats
+    log_likelihood: Floats
+    seconds: Floats
+    observed: Floats
+    constants: Mapping[str, float]
+    arrays: Mapping[str, Floats]
+    columns: tuple[str, ...]
+    tally: Counts | None
     versions: tuple[str, ...]
     _rows: tuple[tuple[Path, int], ...]
+
+    @property
+    def path(self) -> Path:
+        """The file, of several that of the first chain."""
+        return self._rows[0][0]
+
+    @property
+    def model(self) -> str:
+        """The kind of its model."""
+        return str(self.attrs.get("model", "mixture"))
+
+    def stated(self, section: str) -> Mapping[str, Any]:
+        """Return a section of the resolved spec, empty where it has none."""
+        return self.spec.get(section) or {}
+
+    @property
+    def method(self) -> str:
+        """The kind of its sampler."""
+        return str(self.stated("sampler").get("kind"))
+
+    @property
+    def all_released(self) -> Floats:
+        """Everything that was released, which fits of one release share: values, or counts and edges."""
+        return self.observed if self.tally is None else with_edges(self.tally.counts, grid_of(self.tally))
 
     @property
     def unit(self) -> Unit:
@@ -90,7 +143,7 @@ class ChainSet(Held):
     @property
     def planned(self) -> int:
         """Chains of the spec, of which a file made with ``--chain-id`` holds one."""
-        stated = (self.spec.get("sampler") or {}).get("chains")
+        stated = self.stated("sampler").get("chains")
         return max(stated, len(self.ids)) if isinstance(stated, int) else len(self.ids)
 
     @property
@@ -298,6 +351,121 @@ class Chains(ChainSet):
                     yield Block(chain, start, weights, parameters, base)
 
 
+# Reading a file
+
+
+def read_file(path: Path) -> Chains | NamedChains:
+    """Read and check one chains file.
+
+    Raises
+    ------
+    DataError
+        When it is no finished chains file, or holds values that no sampler writes.
+    """
+    with reading(path) as root:
+        spec, attrs, posterior = opened(path, root), root.attrs, root.group("posterior")
+        if "model" in attrs:  # which files of mixtures do not say
+            parameters = stored_parameters(path, posterior)
+            shape = parameters[0].shape[:2]
+            named = NamedChains(**held_by_all(path, root, spec, shape), parameters=parameters)
+            _check_finished(path, named, shape, f"the draws of {parameters[0].name}")
+            _check_all(path, named, shape)
+            return named
+        clusters: Any = posterior["n_clusters"].numbers()
+        concentration = posterior["concentration"].numbers()
+        layout = layout_of(path, attrs, spec)
+        mixture = Chains(
+            **held_by_all(path, root, spec, clusters.shape),
+            n_clusters=clusters,
+            concentration=concentration,
+            layout=layout,
+            kept=_kept(path, posterior),
+            base=_base(posterior, layout),
+        )
+    _check_mixture(path, mixture)
+    return replace(mixture, n_clusters=clusters.astype(np.int64))
+
+
+def _base(posterior: Group, layout: Layout) -> Floats | None:
+    """Return location and scale of a learned base measure, (C, D, 2, columns); None of others."""
+    if not layout.learned:
+        return None
+    found = [posterior[name].numbers() for name in layout.learned]
+    return np.stack([values.reshape(*values.shape[:2], -1) for values in found], axis=2)
+
+
+def _kept(path: Path, posterior: Group) -> Ints:
+    """Return the places of the records that allocations are of, none where there are none."""
+    if "allocations" not in posterior:
+        return np.empty(0, dtype=np.int64)
+    if "obs" not in posterior:
+        raise DataError(f"{path} has allocations without their records; it is not as `dpmix fit` wrote it")
+    return np.asarray(posterior["obs"][()], dtype=np.int64)
+
+
+def _planned_draws(spec: Mapping[str, Any]) -> int:
+    """Count the draws that each chain of a spec saves when it is finished."""
+    sampler = spec.get("sampler") or {}
+    kept = int(sampler.get("iterations", 0)) - int(sampler.get("burn_in", 0))
+    return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
+
+
+def _check_finished(path: Path, file: ChainSet, shape: tuple[int, ...], what: str) -> None:
+    if len(shape) != 2 or shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
+        raise DataError(
+            f"{path} is not a chains file of dpmix: {what} does not have dimensions (chain, draw)"
+        )
+    planned, there = _planned_draws(file.spec), shape[1] if 0 not in shape else 0
+    if there < planned:
+        raise DataError(
+            f"{path} is unfinished: it holds {there} of {planned} draws "
+            "per chain; continue it with `dpmix fit --resume`"
+        )
+
+
+def _check_all(path: Path, file: ChainSet, shape: tuple[int, ...]) -> None:
+    likelihood = file.log_likelihood
+    for name, values in (("acceptance_rate", file.acceptance), ("log_likelihood", likelihood)):
+        if values.shape != shape:
+            raise DataError(
+                f"{path} is not a chains file of dpmix: {name} does not have dimensions (chain, draw)"
+            )
+    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
+        raise DataError(f"{path} holds a log_likelihood that is not finite; the chain cannot be trusted")
+    if not np.isfinite(file.observed).all():
+        raise DataError(f"{path} holds released values that are not finite")
+
+
+def _check_mixture(path: Path, file: Chains) -> None:
+    clusters = file.n_clusters
+    _check_finished(path, file, clusters.shape, "n_clusters")
+    if (clusters < 0).any():
+        chain, draw = np.argwhere(clusters < 0)[0]
+        raise DataError(
+            f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
+            "`dpmix fit --resume`"
+        )
+    concentration, least = file.concentration, -file.constants.get("discount", 0.0)
+    wrong = concentration[~(np.isfinite(concentration) & (concentration > least))]
+    if wrong.size:
+        bound = f"greater than minus the discount, {least:g}," if least < 0.0 else "positive"
+        raise DataError(f"{path} holds a concentration of {wrong[0]:g}; it must be {bound} and finite")
+    for name in ("discount", *file.layout.scalars, *file.layout.arrays):
+        value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
+        if value is None or not np.isfinite(value).all():
+            raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
+    if file.base is not None:
+        columns = np.size(file.arrays.get("base_mu0", 0.0))
+        if file.base.shape != (*clusters.shape, 2, columns):
+            raise DataError(f"{path} does not hold a base measure for each draw, as `dpmix fit` wrote it")
+        if not (np.isfinite(file.base).all() and (file.base[:, :, 1] > 0.0).all()):
+            raise DataError(f"{path} holds a base measure that no sampler writes")
+    _check_all(path, file, clusters.shape)
+
+
+# Merging files whose chains are of one fit
+
+
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
     """Read one chains file that `dpmix fit` wrote, or several of one spec and release, as one set of chains.
 
@@ -313,28 +481,28 @@ def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
         raise UsageError("give at least one chains file to summarize")
     files = [read_file(Path(path)) for path in paths]
     for other in files[1:]:
-        _check_same(files[0], other)
-    mixtures = [file for file in files if isinstance(file, MixtureFile)]
-    named = [file for file in files if isinstance(file, NamedFile)]
+        check_same(files[0], other)
+    mixtures = [file for file in files if isinstance(file, Chains)]
+    named = [file for file in files if isinstance(file, NamedChains)]
     if mixtures and named:  # of the same spec, as somebody's edited file may claim
         raise DataError(f"{named[0].path} and {mixtures[0].path} are not of one model")
-    if not named:
-        rows = _rows(mixtures)
-        return Chains(
-            **_common(mixtures, rows),
-            n_clusters=np.stack([file.n_clusters[row] for file, row in rows]).astype(np.int64),
-            concentration=np.stack([file.concentration[row] for file, row in rows]),
-            layout=mixtures[0].layout,
-            kept=_kept(mixtures),
-            base=_bases(rows),
-        )
-    for file in named[1:]:
-        if not same_parameters(named[0].parameters, file.parameters):
-            raise DataError(f"{file.path} differs from {named[0].path} in the parameters that it holds")
-    return NamedChains(**_common(named, _rows(named)), parameters=named[0].parameters)
+    if named:
+        for file in named[1:]:
+            if not same_parameters(named[0].parameters, file.parameters):
+                raise DataError(f"{file.path} differs from {named[0].path} in the parameters that it holds")
+        return replace(named[0], **_common(_rows(named)))
+    rows = _rows(mixtures)
+    return replace(
+        mixtures[0],
+        **_common(rows),
+        n_clusters=np.stack([file.n_clusters[row] for file, row in rows]),
+        concentration=np.stack([file.concentration[row] for file, row in rows]),
+        kept=_kept_by_all(mixtures),
+        base=_bases(rows),
+    )
 
 
-def _kept(files: Sequence[MixtureFile]) -> Ints:
+def _kept_by_all(files: Sequence[Chains]) -> Ints:
     """Return the records that all files hold the allocations of; of one spec they are the same."""
     if any(len(file.kept) == 0 for file in files):
         return np.empty(0, dtype=np.int64)
@@ -344,7 +512,7 @@ def _kept(files: Sequence[MixtureFile]) -> Ints:
     return files[0].kept
 
 
-def _bases(rows: Sequence[tuple[MixtureFile, int]]) -> Floats | None:
+def _bases(rows: Sequence[tuple[Chains, int]]) -> Floats | None:
     """Return the learned base measures of all chains; None where they are not learned."""
     first = rows[0][0]
     for file, _ in rows:
@@ -367,71 +535,12 @@ def _rows(files: Sequence[File]) -> list[tuple[File, int]]:
     return [rows[chain_id] for chain_id in sorted(rows)]
 
 
-def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
-    return {field.name: getattr(files[0], field.name) for field in fields(Held)} | {
+def _common(rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
+    return {
         "ids": np.asarray([file.ids[row] for file, row in rows], dtype=np.int64),
         "acceptance": np.stack([file.acceptance[row] for file, row in rows]),
         "log_likelihood": np.stack([file.log_likelihood[row] for file, row in rows]),
         "seconds": np.asarray([file.seconds[row] for file, row in rows]),
-        "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
+        "versions": tuple(sorted({version for file, _ in rows for version in file.versions})),
         "_rows": tuple((file.path, row) for file, row in rows),
     }
-
-
-# What tells two fits apart
-
-
-def _check_same(first: Head, other: Head) -> None:
-    """Refuse a file that differs from the first in spec, release, seed or number of draws.
-
-    Raises
-    ------
-    DataError
-        Naming the first thing in which they differ, with both values.
-    """
-    mine, theirs = (json.loads(str(file.attrs["mechanism"])) for file in (first, other))
-    checks = list(_differences(first.spec, other.spec))
-    checks += _differences(mine, theirs, ("mechanism",))
-    checks += [(name, first.attrs.get(name), other.attrs.get(name)) for name in ("seed", *_GUARANTEE)]
-    own, others = ({**file.constants, **file.arrays} for file in (first, other))
-    checks += [(name, own.get(name), others.get(name)) for name in own]
-    checks.append(("draws per chain", first.shape[1], other.shape[1]))
-    for name, mine, theirs in checks:
-        if not _equal(mine, theirs):
-            raise DataError(
-                f"{other.path} differs from {first.path} in {name} ({_show(theirs)} against {_show(mine)})"
-            )
-    if not np.array_equal(first.all_released, other.all_released):
-        raise DataError(
-            f"{other.path} was fitted to another release than {first.path}: the released values differ"
-        )
-
-
-def first_difference(mine: Any, theirs: Any) -> tuple[str, Any, Any] | None:
-    """Return the first leaf in which two nested mappings differ, as (dotted key, mine, theirs)."""
-    found = next(_differences(mine, theirs), None)
-    return None if found is None else (found[0], _show(found[1]), _show(found[2]))
-
-
-def _differences(mine: Any, theirs: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
-    """Leaves in which two specs differ, in the order of the first."""
-    if key in _WHERE_FROM:
-        return
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        for name in [*mine, *(name for name in theirs if name not in mine)]:
-            yield from _differences(mine.get(name), theirs.get(name), (*key, str(name)))
-    elif not _equal(mine, theirs):
-        yield ".".join(key), mine, theirs
-
-
-def _equal(mine: Any, theirs: Any) -> bool:
-    if isinstance(mine, float | np.floating) and isinstance(theirs, float | np.floating):
-        return bool(mine == theirs) or bool(np.isnan(mine) and np.isnan(theirs))
-    return bool(np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)))
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "absent"
-    text = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."

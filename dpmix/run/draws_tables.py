@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.run.chains_file import MixtureFile, NamedFile, coordinates_in_words, read_file
+from dpmix.run.chains_file import coordinates_in_words
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_file
 from dpmix.store.frames import Frame, Pieces, needed
 from dpmix.store.h5 import Group, reading
 from dpmix.store.tree import Node, read
@@ -32,7 +33,7 @@ _NUMBERS = 1 << 20  # that are read at a time
 _COMPONENTS, _ALLOCATIONS = "components", "allocations"
 
 
-def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) -> dict[str, Pieces]:
+def draws_tables(path: str | Path, file: Chains | NamedChains | None = None) -> dict[str, Pieces]:
     """Return the tables of a finished chains file by name, ``draws`` first; each is read as it is written.
 
     `file` is what `read_file` gave of it, where it was read before.
@@ -43,8 +44,7 @@ def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) 
         When it is no finished chains file.
     """
     held = read_file(Path(path)) if file is None else file
-    chains, draws = held.shape
-    if isinstance(held, NamedFile):
+    if isinstance(held, NamedChains):
         wide = {stored.name: stored.labels() for stored in held.parameters if stored.role != "draw"}
         kept = {stored.name: _of_entries(held, stored) for stored in held.parameters if stored.role == "draw"}
         return {DRAWS: _wide(held, wide), **kept, **_stats(held)}
@@ -66,7 +66,7 @@ def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) 
         found[_ALLOCATIONS] = Pieces(
             ("chain", "draw", "record", "component"),
             lambda: _allocations(held),
-            chains * draws * len(held.kept),
+            len(held.ids) * held.draws * len(held.kept),
         )
     return {**found, **_stats(held)}
 
@@ -80,23 +80,21 @@ def _entries(posterior: Group, name: str, dims: Sequence[str], shape: Sequence[i
     return [f"{name}[{','.join(own)}]" if own else name for own in names]
 
 
-def _index(
-    held: MixtureFile | NamedFile, row: int, start: int, stop: int, times: int = 1
-) -> dict[str, NDArray[Any]]:
+def _index(held: ChainSet, row: int, start: int, stop: int, times: int = 1) -> dict[str, NDArray[Any]]:
     count = (stop - start) * times
     return {"chain": np.full(count, held.ids[row]), "draw": np.repeat(np.arange(start, stop), times)}
 
 
-def _blocks(held: MixtureFile | NamedFile, width: int) -> Iterator[tuple[int, int, int]]:
+def _blocks(held: ChainSet, width: int) -> Iterator[tuple[int, int, int]]:
     """Give chain and states of each piece, so that `width` numbers a draw are not too many at once."""
-    chains, draws = held.shape
+    draws = held.draws
     size = max(1, _NUMBERS // max(width, 1))
-    for row in range(chains):
+    for row in range(len(held.ids)):
         for start in range(0, draws, size):
             yield row, start, min(start + size, draws)
 
 
-def _wide(held: MixtureFile | NamedFile, names: Mapping[str, list[str]], group: str = "posterior") -> Pieces:
+def _wide(held: ChainSet, names: Mapping[str, list[str]], group: str = "posterior") -> Pieces:
     """Return a table of one row a draw, a column for each entry of these variables."""
     titles = [title for own in names.values() for title in own]
 
@@ -113,10 +111,10 @@ def _wide(held: MixtureFile | NamedFile, names: Mapping[str, list[str]], group: 
                     found |= dict(zip(own, values.T, strict=True))
             yield Frame(found)
 
-    return Pieces(("chain", "draw", *titles), pieces, held.shape[0] * held.shape[1])
+    return Pieces(("chain", "draw", *titles), pieces, len(held.ids) * held.draws)
 
 
-def _of_entries(held: NamedFile, stored: Stored) -> Pieces:
+def _of_entries(held: NamedChains, stored: Stored) -> Pieces:
     """Return a long table of a variable with an entry for each record."""
     entries = stored.labels()
     words = [label[len(stored.title) + 1 : -1] or "0" for label in entries]
@@ -128,11 +126,11 @@ def _of_entries(held: NamedFile, stored: Stored) -> Pieces:
             index = _index(held, row, start, stop, len(words))
             yield Frame({**index, "entry": words * (stop - start), "value": values.ravel()})
 
-    rows = held.shape[0] * held.shape[1] * len(words)
+    rows = len(held.ids) * held.draws * len(words)
     return Pieces(("chain", "draw", "entry", "value"), pieces, rows)
 
 
-def _stats(held: MixtureFile | NamedFile) -> dict[str, Pieces]:
+def _stats(held: ChainSet) -> dict[str, Pieces]:
     """Return what samplers say of each draw, as a table ``sample_stats``; none where they say nothing."""
     with reading(held.path) as root:
         stats = root.group("sample_stats")
@@ -140,7 +138,7 @@ def _stats(held: MixtureFile | NamedFile) -> dict[str, Pieces]:
     return {"sample_stats": _wide(held, names, "sample_stats")} if names else {}
 
 
-def _of_layout(held: MixtureFile) -> list[str]:
+def _of_layout(held: Chains) -> list[str]:
     """Return the names of the columns of a component's parameters."""
     found = []
     with reading(held.path) as root:
@@ -151,7 +149,7 @@ def _of_layout(held: MixtureFile) -> list[str]:
     return found
 
 
-def _components(held: MixtureFile) -> Iterator[Frame]:
+def _components(held: Chains) -> Iterator[Frame]:
     titles = _of_layout(held)
     most = max(1, int(held.n_clusters.max()))
     for row, start, stop in _blocks(held, most * (len(titles) + 1)):
@@ -170,7 +168,7 @@ def _components(held: MixtureFile) -> Iterator[Frame]:
         yield Frame({**index, "weight": weights[there], **dict(zip(titles, parts, strict=True))})
 
 
-def _allocations(held: MixtureFile) -> Iterator[Frame]:
+def _allocations(held: Chains) -> Iterator[Frame]:
     records = len(held.kept)
     for row, start, stop in _blocks(held, records):
         with reading(held.path) as root:

@@ -61,13 +61,10 @@ class Workspace:
             lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR)
         except OSError as error:
             raise DataError(f"cannot write {path}: {reason(error)}") from error
-        try:
-            _lock(lock, path)
+        with _locked(lock, path):
             for leftover in path.glob(".*.partial"):
                 leftover.unlink(missing_ok=True)
             yield cls(path)
-        finally:
-            os.close(lock)
 
     @classmethod
     @contextlib.contextmanager
@@ -88,11 +85,8 @@ class Workspace:
             return
         except OSError as error:
             raise DataError(f"cannot lock {path}: {reason(error)}") from error
-        try:
-            _lock(lock, path)
+        with _locked(lock, path):
             yield cls(path)
-        finally:
-            os.close(lock)
 
     @property
     def assembled(self) -> Path:
@@ -192,21 +186,27 @@ class Workspace:
         return DataError(f"{path} is damaged; start over with --force")
 
 
-def _lock(handle: int, path: Path) -> None:
+@contextlib.contextmanager
+def _locked(handle: int, path: Path) -> Iterator[None]:
+    """Hold the lock of a directory, whose file is open, and close that."""
     busy = UsageError(
         f"another dpmix fit is writing {path.name.removesuffix(SUFFIX)}; give each process its own output"
     )
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        ours = os.path.samestat(os.fstat(handle), os.stat(path / "lock"))
-    except BlockingIOError as error:
-        raise busy from error
-    except FileNotFoundError:
-        ours = False
-    except OSError as error:
-        raise DataError(f"cannot lock {path}: {reason(error)}") from error
-    if not ours:  # another process finished, and dropped the directory, between our two steps
-        raise busy
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = os.path.samestat(os.fstat(handle), os.stat(path / "lock"))
+        except BlockingIOError as error:
+            raise busy from error
+        except FileNotFoundError:
+            ours = False
+        except OSError as error:
+            raise DataError(f"cannot lock {path}: {reason(error)}") from error
+        if not ours:  # another process finished, and dropped the directory, between our two steps
+            raise busy
+        yield
+    finally:
+        os.close(handle)
 
 
 def _segment(chain: int, number: int) -> str:

@@ -14,11 +14,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-import dpmix.samplers.blocked
-import dpmix.samplers.neal3
-import dpmix.samplers.neal8
-import dpmix.samplers.slice
-import dpmix.samplers.split_merge  # noqa: F401 - says how it is built
 from dpmix.kernels import (
     draw_posterior,
     draw_prior,
@@ -34,8 +29,8 @@ from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import conditional, offers, parameters
 from dpmix.samplers.neal2 import Neal2, prior_predictive
-from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.offers import estimates
+from dpmix.samplers.private_neal5 import PrivateNeal5
 from dpmix.samplers.state import (
     BLOCK,
     CROWDED,
@@ -51,7 +46,6 @@ from dpmix.samplers.state import (
     set_numbers,
 )
 from dpmix.samplers.sweeps import (
-    BUILDERS,
     FULL,
     PENDING,
     SAVED,
@@ -61,6 +55,7 @@ from dpmix.samplers.sweeps import (
     THIN,
     Algorithm,
     Output,
+    builder_of,
     run,
     run_plain,
 )
@@ -178,6 +173,7 @@ class Chain:
         self.z = z
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
         self.channel = channel._replace(**own) if own else channel
+        build = builder_of(algorithm.kind)
         if algorithm.kind in TABLED and hasattr(kernel, "prepared"):
             kernel = kernel.prepared(len(z))
         self._learned = own_base(kernel, rng, learned)
@@ -185,9 +181,6 @@ class Chain:
         kernel = self.kernel
         self.mixing = mixing
         self.rng = rng
-        build = BUILDERS.get(algorithm.kind)
-        if build is None:
-            raise ValueError(f"unknown sampler {algorithm.kind!r}")
         self._algorithm: Any
         self._algorithm, self._held, slots, self._block = build(algorithm, kernel, mixing, len(z))
         slots = slots or 2 * (BLOCK + algorithm.auxiliary)

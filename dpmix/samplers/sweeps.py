@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +61,7 @@ class Built(NamedTuple):
 Builder = Callable[[Algorithm, Any, PitmanYor, int], Built]
 """Of the settings, the kernel, the prior of weights and the number of records."""
 BUILDERS: dict[str, Builder] = {}
-"""By the spec's `sampler.kind`; each sampler's file adds its own."""
+"""By the spec's `sampler.kind`; each sampler's file, which is called by it, adds its own."""
 TABLED: set[str] = set()
 """Samplers that ask for so many integrals of a component that a kernel makes them a table first."""
 
@@ -74,6 +76,21 @@ def builds(kind: str, *, tabled: bool = False) -> Callable[[Builder], Builder]:
         return builder
 
     return decorate
+
+
+def builder_of(kind: str) -> Builder:
+    """Return what builds the sampler of a kind, whose file is imported when it is asked for.
+
+    Raises
+    ------
+    ValueError
+        For a kind that there is not.
+    """
+    if kind not in BUILDERS and find_spec(f"dpmix.samplers.{kind}") is not None:
+        import_module(f"dpmix.samplers.{kind}")
+    if kind not in BUILDERS:
+        raise ValueError(f"unknown sampler {kind!r}")
+    return BUILDERS[kind]
 
 
 def by_fields(algorithm: Any) -> Builder:

@@ -69,8 +69,9 @@ def combination_problem(
         return problem
     if spec.model is None:
         return _unhidden_problem(mechanism, of, spec.sampler)
-    if spec.summary.truth is not None and spec.model.kind != "dirichlet":
-        return "summary.truth", f"is for the model dirichlet, and not for {spec.model.kind}; leave it out"
+    if spec.summary.truth is not None and not spec.model.compares_truth:
+        known = " or ".join(models_that("compares_truth"))
+        return "summary.truth", f"is for the model {known}, and not for {spec.model.kind}; leave it out"
     if not isinstance(spec.model, MixtureSection):
         return _parametric_problem(mechanism, of, spec)
     can = spec.sampler.can

@@ -36,7 +36,7 @@ ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
 """Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1].
 
-The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec has it learned.
+The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec states none.
 """
 PREDICTORS_CURE: Final = (
     "take model.predictors: clamped, or a release with bounds wide of the values, such as [-1, 2] for 0 and 1"
@@ -93,6 +93,8 @@ class ModelSection(Section):
         Module of the model's folder whose function `build` makes it of a spec and a release.
     predicts, predicts_intervals : bool
         Whether it predicts the last column of a record from the others, and with intervals.
+    compares_truth : bool
+        Whether summaries compare it with the parameters of a simulation (`summary.truth`).
     """
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -100,6 +102,7 @@ class ModelSection(Section):
     maker: ClassVar[str] = "model"
     predicts: ClassVar[bool] = False
     predicts_intervals: ClassVar[bool] = False
+    compares_truth: ClassVar[bool] = False
     kind: Any
 
     @classmethod

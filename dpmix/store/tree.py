@@ -43,7 +43,7 @@ class Node:
         return self.variables[name].data
 
 
-def write_tree(path: str | Path, node: Node, *, force: bool = False, compression: int = 0) -> None:
+def write_tree(path: str | Path, node: Node, *, force: bool = False) -> None:
     """Write a whole tree through `create`.
 
     A variable whose only dimension has its own name is a coordinate; a dimension without one is given the
@@ -55,7 +55,7 @@ def write_tree(path: str | Path, node: Node, *, force: bool = False, compression
         As `create`.
     """
     with create(path, force=force) as root:
-        _write_node(root, node, {}, compression)
+        _write_node(root, node, {})
 
 
 def read(path: str | Path) -> Node:
@@ -75,7 +75,7 @@ def read(path: str | Path) -> Node:
         return _read_node(root)
 
 
-def _write_node(group: Group, node: Node, inherited: Mapping[str, int], compression: int) -> None:
+def _write_node(group: Group, node: Node, inherited: Mapping[str, int]) -> None:
     group.set_attrs(node.attrs)
     known = dict(inherited)
     for name, variable in node.variables.items():
@@ -87,10 +87,9 @@ def _write_node(group: Group, node: Node, inherited: Mapping[str, int], compress
         for dim, length in zip(variable.dims, np.shape(variable.data), strict=True):
             if dim not in known:
                 known[dim] = group.coordinate(dim, int(length)).shape[0]
-        level = compression if variable.dims else 0
-        group.dataset(name, variable.data, variable.dims, compression=level, attrs=variable.attrs)
+        group.dataset(name, variable.data, variable.dims, attrs=variable.attrs)
     for name, child in node.groups.items():
-        _write_node(group.group(name), child, known, compression)
+        _write_node(group.group(name), child, known)
 
 
 def _read_node(group: Group) -> Node:

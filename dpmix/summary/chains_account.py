@@ -14,7 +14,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
 from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.row_labels import data_columns
-from dpmix.summary.subject import Subject, guarantee_briefly, guarantee_in_words
+from dpmix.summary.subject import Subject, done_and_guaranteed, guarantee_briefly
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -159,7 +159,7 @@ def provenance_of(chains: ChainSet) -> Provenance:
             f"{name} {version}" for name, version in json.loads(str(attrs["versions"])).items()
         )
     return Provenance(
-        guarantee=guarantee_in_words(attrs, mechanism, n),
+        guarantee=done_and_guaranteed(attrs, mechanism, n),
         mechanism=mechanism,
         spec=spec_of(chains).for_readers(),
         facts=facts,

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.numerics.equal_cells import spread
 from dpmix.release.tallies import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
@@ -42,7 +41,7 @@ from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
 from dpmix.summary.dated import dated_of
 from dpmix.summary.fitted_columns import family_of, public_bounds
-from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
+from dpmix.summary.noisy_masses import ReleasedCells, counted_edges, kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
@@ -215,15 +214,16 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
     assert not isinstance(family, NormalInverseWishart)  # the sampler is for one column
     edges = _latent_edges(chains)
     released = _released_cells(chains)
-    channel, kernel = _channel_of(chains), kernel_of_fit(chains)
+    kernel = kernel_of_fit(chains)
+    grid = None if released is None else _grid_of(chains, kernel, released)
     parts, latent, seen = [], [], []
     for _, _, measure in _states(chains, family, MOST_DRAWS):
         weights = measure.weights / measure.weights.sum()
         mass = _masses(family, measure.atoms, edges) * weights[:, None]
         latent.append(mass)
         parts.append(weights)
-        if released is not None:
-            at = _released_masses(channel, kernel, theta_of(chains, measure.atoms), released)
+        if released is not None and grid is not None:
+            at = grid.masses(theta_of(chains, measure.atoms))
             seen.append(np.add.reduceat(at, released.starts, axis=1) * weights[:, None])
     together, mean_mass = _coclustering(latent), np.mean([mass.sum(axis=0) for mass in latent], axis=0)
     estimate = partition_of_cells(together, mean_mass)
@@ -261,7 +261,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
 
 def kept_by_counts(chains: Chains) -> Ints:
     """Return the places of the records of ``sampler.subsample``, for chains on counts; else none."""
-    wanted = (chains.spec.get("sampler") or {}).get("subsample")
+    wanted = chains.stated("sampler").get("subsample")
     if wanted is None or not on_counts(chains) or chains.mechanism.released == "histogram":
         return np.empty(0, dtype=np.int64)
     return subsample_of(chains.n, int(wanted))
@@ -275,13 +275,12 @@ def subsample_labels(chains: Chains, kept: Ints, most: int) -> Ints:
     """
     family = family_of(chains)
     assert not isinstance(family, NormalInverseWishart)
-    channel, kernel = _channel_of(chains), kernel_of_fit(chains)
     values = np.ascontiguousarray(chains.observed, dtype=np.float64).reshape(chains.n, -1)[kept, 0]
-    grid, place = _cells_around(chains, values)
-    found = []
+    cells, place = _cells_around(chains, values)
+    grid, found = _grid_of(chains, kernel_of_fit(chains), cells), []
     for chain, state, measure in _states(chains, family, most):
         rng = chains.generator(int(chains.ids[chain]), -(2 * 10**9) - state)
-        joint = _released_masses(channel, kernel, theta_of(chains, measure.atoms), grid)
+        joint = grid.masses(theta_of(chains, measure.atoms))
         joint *= measure.weights[:, None]
         below = np.cumsum(joint, axis=0)
         below /= np.maximum(below[-1], _TINY)
@@ -419,14 +418,12 @@ def _released_cells(chains: Chains) -> _Cells | None:
     """Return at most `MOST_CELLS` cells of released values, each of whole cells of the chains' own."""
     if chains.mechanism.released == "histogram":
         return None
-    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
-    width = chains.constants["cells_width"]
-    if width == 0.0:
-        outputs = np.arange(round(last + 0.5) + 1, dtype=np.float64)
+    if chains.constants["cells_width"] == 0.0:
+        outputs = np.arange(round(chains.constants["cells_last"] + 0.5) + 1, dtype=np.float64)
         starts = np.arange(0, outputs.size, -(-outputs.size // MOST_CELLS))
         stops = np.append(starts[1:], outputs.size) - 1
         return _Cells(np.zeros(0), outputs, starts, outputs[starts], outputs[stops])
-    edges = np.linspace(first, last, 1 + round((last - first) / width))
+    edges = counted_edges(chains)
     edges = edges[:: -(-edges.size // (MOST_CELLS - 1))]
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     return _Cells(edges, np.zeros(0), np.arange(edges.size + 1), ends[:-1], ends[1:])
@@ -434,13 +431,11 @@ def _released_cells(chains: Chains) -> _Cells | None:
 
 def _cells_around(chains: Chains, values: Floats) -> tuple[_Cells, Ints]:
     """Return the chains' own cells that hold any of these values, and which each is in."""
-    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
     width = chains.constants["cells_width"]
     if width == 0.0:
         outputs, place = np.unique(values, return_inverse=True)
         return _Cells(np.zeros(0), outputs, np.arange(outputs.size), outputs, outputs), place.ravel()
-    edges = np.linspace(first, last, 1 + round((last - first) / width))
-    found: Counts = tally(values, edges, width).joined()
+    found: Counts = tally(values, counted_edges(chains), width).joined()
     place = np.searchsorted(found.edges, values, side="right")
     ends = np.concatenate([[-np.inf], found.edges, [np.inf]])
     return _Cells(found.edges, np.zeros(0), np.arange(len(ends) - 1), ends[:-1], ends[1:]), place
@@ -454,20 +449,7 @@ def _masses(family: Family, atoms: Floats, edges: Floats) -> Floats:
     return np.maximum(np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1), 0.0)
 
 
-def _released_masses(channel: Any, kernel: Any, theta: Floats, cells: _Cells) -> Floats:
-    """Return masses of cells of released values, (component, cell), as the sampler has them."""
-    made = cells_for(channel, kernel, np.ascontiguousarray(cells.edges), np.ascontiguousarray(cells.outputs))
-    count = len(cells.outputs) or len(cells.edges) + 1
-    rows = np.zeros((3, count))
-    found = np.empty((theta.shape[1], count))
-    for h in range(theta.shape[1]):
-        fill_rows(channel, kernel, theta, h, made, rows)
-        found[h] = rows[0]
-    return found
-
-
-def _channel_of(chains: Chains) -> Any:
-    """Return the channel of a release of one number a record, whatever its values."""
-    if chains.mechanism.released == "histogram":
-        return None
-    return chains.mechanism.observe(np.zeros((1, 1)), 1, [0], rows=False).channel
+def _grid_of(chains: Chains, kernel: Any, cells: _Cells) -> ReleasedCells:
+    """Return cells of released values, whose masses are as the sampler has them."""
+    seen = chains.mechanism.observe(np.zeros((1, 1)), 1, [0], rows=False)
+    return ReleasedCells(seen.channel, kernel, cells.edges, cells.outputs)

@@ -108,7 +108,7 @@ def _of_group(
     }
     found = CompositionResults(
         components=names,
-        sampler=str((chains.spec.get("sampler") or {}).get("kind")),
+        sampler=chains.method,
         ellipsoids=ellipsoids,
         censoring=_censoring(chains, alpha, options.level, float(size), float(scale)),
         truth=_truth(chains, options, alpha, means, ellipsoids),
@@ -194,16 +194,15 @@ def _distance(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> fl
 
 def _prior_draws(chains: ChainSet, d: int) -> Floats | None:
     """Draw alpha from the prior; None where it is made of the release, or the method has none."""
-    spec = chains.spec
-    prior = (spec.get("model") or {}).get("prior")
-    if (spec.get("sampler") or {}).get("kind") == "bootstrap" or not isinstance(prior, Mapping):
+    prior = chains.stated("model").get("prior")
+    if chains.method == "bootstrap" or not isinstance(prior, Mapping):
         return None
     rng = chains.generator(0, _PRIOR)
     drawn = rng.gamma(float(prior["shape"]), 1.0 / float(prior["rate"]), (_PRIOR_DRAWS, d))
     return np.maximum(drawn, 1e-12)
 
 
-def prior_of(chains: ChainSet, parameter: Stored) -> Floats | None:
+def prior_draws_of(chains: ChainSet, parameter: Stored) -> Floats | None:
     """Draw alpha, or the expected shares, from the prior; shape (draws, ..) of a parameter's entries."""
     if parameter.name not in ("alpha", "mean"):
         return None

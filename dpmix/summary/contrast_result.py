@@ -388,7 +388,7 @@ def contrast_groups(
     pair = _chosen(names, known)
     places = [known.index(name) for name in pair]
     shares = [p for p in compared if p.role == "shares"]
-    of_shares = len(shares) == 1 and (len(compared) == 1 or chains.attrs.get("model") == "dirichlet")
+    of_shares = len(shares) == 1 and (len(compared) == 1 or chains.model == "dirichlet")
     if of_shares:
         compared = shares
         if margin is not None and margin >= 1.0:
@@ -416,7 +416,7 @@ def contrast_groups(
             label=name,
             file=file,
             n=chains.n,
-            method=_method(chains),
+            method=chains.method,
             mean=np.array([mean[number] for mean in means]),
             size=None if sizes is None else float(sizes[:, :, place].mean()),
         )
@@ -561,7 +561,7 @@ def contrast_chains(
                 "file alone"
             )
     shares = _shares(pair, files)
-    bootstrap = [_method(chains) == "bootstrap" for chains in pair]
+    bootstrap = [chains.method == "bootstrap" for chains in pair]
     if bootstrap[0] != bootstrap[1]:
         other, own = (0, 1) if bootstrap[0] else (1, 0)
         raise DataError(
@@ -584,7 +584,7 @@ def contrast_chains(
             "Both fits are of the same release: differences are between methods, and not between groups."
         )
     a, b = (
-        ContrastedFit(label, file, chains.n, _method(chains), np.array([mean[i] for mean in means]))
+        ContrastedFit(label, file, chains.n, chains.method, np.array([mean[i] for mean in means]))
         for i, (label, file, chains) in enumerate(zip("AB", files, pair, strict=True))
     )
     return Contrast(
@@ -603,7 +603,7 @@ def contrast_chains(
 
 def _shares(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Stored, Stored]:
     """Return the shares that both fits have, of the same components."""
-    kinds = [str(chains.attrs.get("model", "mixture")) for chains in pair]
+    kinds = [chains.model for chains in pair]
     if kinds[0] != kinds[1]:
         raise DataError(
             f"{files[1]} is of model {kinds[1]} and {files[0]} of {kinds[0]}: they do not compare"
@@ -623,10 +623,6 @@ def _shares(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Stored, 
             "they do not compare"
         )
     return first, second
-
-
-def _method(chains: ChainSet) -> str:
-    return str((chains.spec.get("sampler") or {}).get("kind"))
 
 
 def _difference(

@@ -126,11 +126,10 @@ def dated_of(chains: ChainSet) -> Dated:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError("the chains do not say which columns are dates, as `dpmix fit` writes it")
-    model = str(chains.attrs.get("model", "mixture"))
-    if not names or model in _OWN:
+    if not names or chains.model in _OWN:
         return NONE
     columns = frozenset(names)
-    if model == "linear_regression":
+    if chains.model == "linear_regression":
         stated: Any = chains.mechanism.get("columns") or chains.columns
         return Dated(columns, response=bool(stated) and stated[-1] in columns)
     fitted = chains.columns

@@ -31,6 +31,7 @@ from scipy.optimize import brentq, minimize_scalar
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.law_base import expect
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains
@@ -219,7 +220,7 @@ def kernel_estimate(chains: Chains, grid: Floats) -> tuple[Floats, float]:
         When the release does not have one.
     """
     law = chains.mechanism
-    if not isinstance(law, Additive):
+    if not law.additive:
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
             f"not for {law.kind}"
@@ -235,7 +236,7 @@ def kernel_estimate(chains: Chains, grid: Floats) -> tuple[Floats, float]:
             f"{chains.observed.shape[1]}"
         )
     scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
-    return deconvolution_kde(chains.observed, Noise(law.noise, scale), grid)
+    return deconvolution_kde(chains.observed, Noise(expect(law, Additive).noise, scale), grid)
 
 
 def estimate(found: Spectrum, noise: Noise, h: float, grid: Floats) -> Floats:

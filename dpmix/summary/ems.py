@@ -238,11 +238,11 @@ def ems_of(chains: ChainSet, options: SummarySpec) -> Ems | None:
             "summary.baseline: ems needs the public bounds of the column, mechanism.domain, which these "
             "chains do not state; leave it out"
         )
-    scale = float(chains.constants["noise_scale"]) if isinstance(law, Additive) else 0.0
+    scale = float(chains.constants["noise_scale"]) if law.additive else 0.0
     if chains.tally is None:
         counts = count_values(law, chains.observed.ravel(), scale, *bounds)
-    elif isinstance(law, Additive):
-        counts = grouped(chains.tally, law.noise, scale, *bounds)
+    elif law.additive:
+        counts = grouped(chains.tally, expect(law, Additive).noise, scale, *bounds)
     else:
         counts = chains.tally
     found = smoothed_histogram(law, counts, scale, *bounds, options.levels)

@@ -150,7 +150,7 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
     """Return the public bounds of one of `count` columns of the records; None where they are not known."""
     if chains.layout.kernel == "beta":
         return chains.constants["domain_lo"], chains.constants["domain_hi"]
-    domain = chains.mechanism.domain or (chains.spec.get("mechanism") or {}).get("domain")
+    domain = chains.mechanism.domain or chains.stated("mechanism").get("domain")
     if count == 1 and "bounds" in chains.attrs:  # of the one column of several that is fitted
         domain = json.loads(str(chains.attrs["bounds"]))
     bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))

@@ -18,7 +18,7 @@ from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import expect
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
 from dpmix.results.nodes import ResultSection, Tile, percent
-from dpmix.summary.noisy_masses import kernel_of_fit
+from dpmix.summary.noisy_masses import counted_edges, kernel_of_fit
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -84,8 +84,7 @@ def information_kept(chains: Chains) -> InformationKept | None:
     left_over = chains.mean_stat("left_over")
     if width == 0.0:
         return InformationKept(1.0, 1.0, 0.0, 0.0, left_over)
-    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
-    edges = np.linspace(first, last, 1 + round((last - first) / width))
+    edges = counted_edges(chains)
     law, kernel = expect(chains.mechanism, Additive), kernel_of_fit(chains)
     channel = law.channel(float(chains.constants["noise_scale"]) if law.protects else 0.0)
     total, narrow, kept = 0.0, 0.0, np.zeros(2)

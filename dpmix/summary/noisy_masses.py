@@ -1,4 +1,4 @@
-"""Masses that fitted densities give to the cells of a tally, after the mechanism (methods, section 12)."""
+"""Masses that fitted densities give to cells of released values, noise included (methods, section 12)."""
 
 from __future__ import annotations
 
@@ -45,6 +45,29 @@ def theta_of(chains: Chains, atoms: Floats) -> Floats:
     return np.ascontiguousarray(family.theta(atoms))
 
 
+def counted_edges(chains: Chains) -> Floats:
+    """Return the inner edges of the cells that chains counted released values in."""
+    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
+    return np.linspace(first, last, 1 + round((last - first) / chains.constants["cells_width"]))
+
+
+class ReleasedCells:
+    """Cells of released values between inner edges, or finite outputs, and their masses under a kernel."""
+
+    def __init__(self, channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> None:
+        self._channel, self._kernel, self._count = channel, kernel, len(outputs) or len(edges) + 1
+        self._cells = cells_for(channel, kernel, np.ascontiguousarray(edges), np.ascontiguousarray(outputs))
+
+    def masses(self, theta: Floats) -> Floats:
+        """Return the masses (k, cells) under parameters (rows, k)."""
+        rows: NDArray[np.float64] = np.zeros((3, self._count))
+        found = np.empty((theta.shape[1], self._count))
+        for h in range(theta.shape[1]):
+            fill_rows(self._channel, self._kernel, theta, h, self._cells, rows)
+            found[h] = rows[0]
+        return found
+
+
 class NoisyMasses:
     """Of one released number, given draws of P: shape (cells,).
 
@@ -56,13 +79,12 @@ class NoisyMasses:
 
     def __init__(self, chains: Chains) -> None:
         assert chains.tally is not None  # the caller has looked
-        self._chains, self._counts, self._kernel = chains, chains.tally, kernel_of_fit(chains)
+        self._chains, self._counts = chains, chains.tally
         seen = chains.mechanism.observe(np.zeros((0, 1)), chains.n, (0,), rows=False)
-        self._channel: Any = seen.channel
         finite = self._counts.width == 0.0
         outputs = np.arange(len(self._counts.counts), dtype=np.float64) if finite else np.zeros(0)
-        edges = np.zeros(0) if finite else np.ascontiguousarray(self._counts.edges)
-        self._cells = cells_for(self._channel, self._kernel, edges, outputs)
+        edges = np.zeros(0) if finite else self._counts.edges
+        self._cells = ReleasedCells(seen.channel, kernel_of_fit(chains), edges, outputs)
 
     def of(self, measure: Measures) -> Floats:
         """Return the masses under a measure, which add to 1: what is on none of its atoms is left out."""
@@ -73,10 +95,4 @@ class NoisyMasses:
 
     def of_atoms(self, atoms: Floats) -> Floats:
         """Return the masses (k, cells) under each of the atoms (2, k), as families have them."""
-        theta = theta_of(self._chains, atoms)
-        rows: NDArray[np.float64] = np.zeros((3, len(self._counts.counts)))
-        found = np.empty((theta.shape[1], rows.shape[1]))
-        for h in range(theta.shape[1]):
-            fill_rows(self._channel, self._kernel, theta, h, self._cells, rows)
-            found[h] = rows[0]
-        return found
+        return self._cells.masses(theta_of(self._chains, atoms))

@@ -37,7 +37,7 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
-from dpmix.summary.subject import guarantee_in_words, is_private
+from dpmix.summary.subject import done_and_guaranteed, is_private
 
 if TYPE_CHECKING:
     from dpmix.models.multinomial.release_law import KnownRelease
@@ -359,7 +359,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
         curve=_curve(known, rng),
         mechanism=mechanism.stated(),
         attrs=attrs,
-        guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
+        guarantee=done_and_guaranteed({**words, "adjacency": release.adjacency}, mechanism, n),
         warnings=(*_warnings(release, words), *_beyond(shares, str(mechanism.get("column") or ""))),
         made=f"dpmix {release.dpmix_version}, {release.created_at}",
     )

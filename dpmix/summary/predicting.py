@@ -182,7 +182,7 @@ def predictor_of(chains: ChainSet, options: SummarySpec, source: str) -> Predict
     DataError
         When the chains are of a model that predicts no column from others, or not as `dpmix fit` wrote them.
     """
-    kind = str(chains.attrs.get("model", "mixture"))
+    kind = chains.model
     if not isinstance(chains, NamedChains) or kind not in models_that("predicts"):
         raise DataError(
             f"{source} is of model {kind}, which predicts no column from others; predictions are of "
@@ -270,7 +270,7 @@ class _Regression(Predictor):
     columns = ("mean", "lower", "upper")
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
-        stored, model = _stored(chains, "beta", 1), chains.spec.get("model") or {}
+        stored, model = _stored(chains, "beta", 1), chains.stated("model")
         beta = _flat(chains, stored)
         super().__init__(float(options.level), beta.shape[1])
         self._beta = np.ascontiguousarray(beta.transpose(0, 2, 1))

@@ -46,7 +46,7 @@ from dpmix.summary.fitted_columns import (
     family_on_line,
     public_bounds,
 )
-from dpmix.summary.random_measures import BLOCK, Measures, draw_measures
+from dpmix.summary.random_measures import BLOCK, draw_prior
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -61,7 +61,7 @@ _SOURCES = {
 }
 
 
-def prior_of(chains: ChainSet) -> str:
+def base_in_words(chains: ChainSet) -> str:
     """Say what the base measure of a mixture means, of kernels whose parameters have the units of the data.
 
     Returns
@@ -74,7 +74,7 @@ def prior_of(chains: ChainSet) -> str:
         fitted = [(column.family, column.name) for column in columns_of(chains, family_of(chains))]
     else:  # its draws are arrays by name, as those of groups
         kernel = str(chains.attrs.get("kernel", ""))
-        if chains.attrs.get("model") != "mixture" or not kernel:
+        if chains.model != "mixture" or not kernel:
             return ""
         fitted = [(family_on_line(kernel, str(chains.attrs["base"]), chains.constants), "")]
     dated = dated_of(chains)
@@ -143,15 +143,13 @@ def mixture_prior(
         As the posterior's.
     """
     rng = chains.generator(0, _STREAM)
-    stated = (chains.spec.get("model") or {}).get("concentration")
+    stated = chains.stated("model").get("concentration")
     if isinstance(stated, Mapping):
         alpha = rng.gamma(float(stated["shape"]), 1.0 / float(stated["rate"]), DRAWS)
         alpha = np.maximum(alpha, 1e-12)
     else:
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
-    unseen = Measures.unseen(DRAWS, len(source.draw(rng, 1)))
-    base = source.draw_base(rng, DRAWS) if isinstance(source, Learned) else None
-    drawn = draw_measures(unseen, alpha, chains.constants["discount"], source, rng, base)
+    drawn = draw_prior(source, alpha, chains.constants["discount"], rng)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}
     within = {}
@@ -248,7 +246,7 @@ def log_prior(chains: ChainSet) -> Floats:
     if isinstance(chains, Chains):
         return _of_mixture(chains)
     assert isinstance(chains, NamedChains)  # the other kind
-    model = str(chains.attrs.get("model", ""))
+    model = chains.model
     if model not in _OF_MODEL:
         raise Unavailable(_WITHOUT.get(model, f"the model {model} does not give its prior's density"))
     found = _OF_MODEL[model](chains)
@@ -273,7 +271,7 @@ _KEYS = {
 
 def key_of_prior(chains: ChainSet) -> str:
     """Return the keys of the spec that state the prior."""
-    return _KEYS.get(str(chains.attrs.get("model", "mixture")), "the model's prior")
+    return _KEYS.get(chains.model, "the model's prior")
 
 
 # ---- mixtures
@@ -293,7 +291,7 @@ def _of_mixture(chains: Chains) -> Floats:
             assert block.base is not None  # which such chains have
             sums = sums + source.log_base(block.base)
         out[block.chain, block.start : block.start + len(there)] = sums
-    stated = (chains.spec.get("model") or {}).get("concentration")
+    stated = chains.stated("model").get("concentration")
     if isinstance(stated, Mapping):
         out += _gamma(chains.concentration, float(stated["shape"]), float(stated["rate"]))
     return out
@@ -397,9 +395,9 @@ def _of_naive_bayes(chains: NamedChains) -> Floats:
 
 
 def _of_dirichlet(chains: NamedChains) -> Floats:
-    if (chains.spec.get("sampler") or {}).get("kind") == "bootstrap":
+    if chains.method == "bootstrap":
         raise Unavailable("a bootstrap has no prior")
-    prior = (chains.spec.get("model") or {}).get("prior")
+    prior = chains.stated("model").get("prior")
     if not isinstance(prior, Mapping):
         raise Unavailable(f"the prior {prior} is made of the release, and its density is not kept")
     alpha = _read(chains, "alpha")

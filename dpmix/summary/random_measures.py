@@ -83,6 +83,17 @@ class Measures:
         inside = np.arange(counts.sum()) + np.repeat(first, counts)
         return Measures(counts, self.weights[inside], self.atoms[:, inside], self.rest[chosen])
 
+    def with_atoms(self, owner: NDArray[np.int64], weights: Floats, atoms: Floats, rest: Floats) -> Measures:
+        """Return the draws with more atoms behind their own, each of its `owner`, and what is left then."""
+        size = self.counts.size
+        order = np.argsort(np.append(np.repeat(np.arange(size), self.counts), owner), kind="stable")
+        return Measures(
+            self.counts + np.bincount(owner, minlength=size),
+            np.concatenate([self.weights, weights])[order],
+            np.concatenate([self.atoms, atoms], axis=1)[:, order],
+            rest,
+        )
+
     def densities(self, grid: Floats, family: Family) -> Floats:
         """Density of each draw at each point of `grid`: shape (D, grid.size)."""
         out = self.rest[:, None] * family.predictive(grid)[None, :]
@@ -205,14 +216,7 @@ def draw_measures(
     new = (
         source.draw(rng, new_owner.size) if base is None else _given(source).draw_given(rng, base[new_owner])
     )
-    owner = np.concatenate([np.repeat(np.arange(states.counts.size), states.counts), new_owner])
-    order = np.argsort(owner, kind="stable")
-    drawn = Measures(
-        states.counts + np.bincount(new_owner, minlength=states.counts.size),
-        np.concatenate([states.weights, new_weight])[order],
-        np.concatenate([states.atoms, new], axis=1)[:, order],
-        states.rest * left,
-    )
+    drawn = states.with_atoms(new_owner, new_weight, new, states.rest * left)
     return drawn if base is None else settle_rest(drawn, source, base, _FEW_NODES)
 
 
@@ -226,15 +230,17 @@ def settle_rest(
     """
     weights, atoms = _given(source).rest_atoms(base, nodes)
     size = measures.counts.size
-    owner = np.concatenate([np.repeat(np.arange(size), measures.counts), np.repeat(np.arange(size), nodes)])
-    order = np.argsort(owner, kind="stable")
     more = (measures.rest[:, None] * weights).ravel()
-    return Measures(
-        measures.counts + nodes,
-        np.concatenate([measures.weights, more])[order],
-        np.concatenate([measures.atoms, atoms], axis=1)[:, order],
-        np.zeros(size),
-    )
+    return measures.with_atoms(np.repeat(np.arange(size), nodes), more, atoms, np.zeros(size))
+
+
+def draw_prior(
+    source: Family | NormalInverseWishart, alpha: Floats, discount: float, rng: np.random.Generator
+) -> Measures:
+    """Draw P from its prior, one for each concentration (D,); its base measure too, where that is learned."""
+    unseen = Measures.unseen(alpha.size, len(source.draw(rng, 1)))
+    base = source.draw_base(rng, alpha.size) if isinstance(source, Learned) else None
+    return draw_measures(unseen, alpha, discount, source, rng, base)
 
 
 def _given(source: Family | NormalInverseWishart) -> Learned:
@@ -288,13 +294,6 @@ def states_at(
             together = draw_measures(together, concentration, discount, source, rng, base)
         elif base is not None:
             together = settle_rest(together, source, base)
-        stops = np.cumsum(together.counts)
         for i, state in enumerate(inside.tolist()):
-            part = slice(stops[i] - together.counts[i], stops[i])
-            found[block.chain, state] = Measures(
-                together.counts[i : i + 1],
-                together.weights[part],
-                together.atoms[:, part],
-                together.rest[i : i + 1],
-            )
+            found[block.chain, state] = together.repeated(np.array([i]))
     return found

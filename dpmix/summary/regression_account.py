@@ -75,10 +75,10 @@ class RegressionAccount:
 
 def regression_account(chains: NamedChains) -> RegressionAccount:
     """Return what is said of a regression; of other models nothing."""
-    if chains.attrs.get("model") != KIND:
+    if chains.model != KIND:
         return RegressionAccount()
     bounds = _bounds(chains)
-    model: dict[str, Any] = dict(chains.spec.get("model") or {})
+    model = chains.stated("model")
     truncated = model.get("response") == "truncated"
     stored = {parameter.name: parameter for parameter in chains.parameters}
     groups = stored["beta"].groups

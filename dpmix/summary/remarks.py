@@ -186,8 +186,8 @@ def floor_doubt(parameters: Mapping[str, Scalar]) -> list[str]:
 def _floor_means(held: Iterable[str]) -> str:
     if all(name.startswith("sigma2") for name in held):
         return (
-            "errors may be smaller than the interval says, and slopes are then steeper than theirs; "
-            "model.sigma2_prior: {b: learned} would tell, over more sweeps, or a smaller b"
+            "errors may be smaller than the interval says, and slopes are then steeper than theirs; leave "
+            "out model.sigma2_prior.b for a scale that is learned, or state a smaller one"
         )
     return (
         "the records may vary less than the interval says, and quantiles lie closer together, as they do "
@@ -392,7 +392,7 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
     cure = "the prior, of which below, stands in the way, and more sweeps would not mend that"
     if not absurd:
         apart = max(high.values(), default=1.0) > APART
-        cure = _longer(factor, (chains.spec.get("sampler") or {}).get("iterations"), apart=apart)
+        cure = _longer(factor, chains.stated("sampler").get("iterations"), apart=apart)
     return [f"{text[0].upper()}{text[1:]}: {cure}."]
 
 

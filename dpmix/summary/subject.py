@@ -61,7 +61,7 @@ def level_in_words(epsilon: float | None, delta: float | None, rho: float | None
     return " and ".join(parts)
 
 
-def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
+def done_and_guaranteed(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
     """Say what was done to the data, and what that guarantees to whom.
 
     Parameters
@@ -93,7 +93,7 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
 
 
 def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
-    """Say in one sentence for a manager what the release guarantees; parameters as `guarantee_in_words`."""
+    """Say in one sentence for a manager what the release guarantees; parameters as `done_and_guaranteed`."""
     if not mechanism.guarantees or not mechanism.protects:
         return "No noise was added: these results are not private."
     epsilon, delta, rho = stated_parameters(attrs)

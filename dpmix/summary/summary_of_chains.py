@@ -21,8 +21,8 @@ from dpmix.summary.density import Density, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
-from dpmix.summary.prior import held_up, mixture_prior, prior_of, sds_with_floor
-from dpmix.summary.quantities import Beyond, CellShares
+from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
+from dpmix.summary.quantities import Beyond, CellShares, check_quantities, wanted_of
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression_account import regression_account
 from dpmix.summary.remarks import (
@@ -35,7 +35,6 @@ from dpmix.summary.remarks import (
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.variance import mixture_shares, parametric_shares
-from dpmix.summary.wanted import check_quantities, wanted_of
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -149,7 +148,7 @@ def summarize_chains(
     posterior = posterior_density(chains, grids, options.level, wanted)
     prior = mixture_prior(chains, source, grids, wanted)
     series = {**posterior.series, "n_clusters": chains.n_clusters.astype(np.float64)}
-    if isinstance((chains.spec.get("model") or {}).get("concentration"), dict):
+    if isinstance(chains.stated("model").get("concentration"), dict):
         series["concentration"] = chains.concentration
     support, counts = np.unique(chains.n_clusters, return_counts=True)
     clustering = cluster(
@@ -183,7 +182,7 @@ def summarize_chains(
         joint=posterior.joint,
         tally=chains.tally,
         band_draws=posterior.band_draws,
-        prior=prior_of(chains),
+        prior=base_in_words(chains),
     )
     return _with_baselines(summary, chains, options) if options.baselines else summary
 
@@ -255,7 +254,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     line = regression_account(chains)
     beyond, last = line.shares, []
     found_compositions: dict[str, CompositionResults] = {}
-    if chains.attrs.get("model") == compositions.KIND:
+    if chains.model == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
         beyond = Beyond(_censored(found_compositions), entries=True)
         last = composition_remarks(list(found_compositions.values()), chains)
@@ -276,7 +275,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         distributions=distributions,
         compositions=found_compositions,
-        prior=prior_of(chains) or str(chains.attrs.get("prior", "")),
+        prior=base_in_words(chains) or str(chains.attrs.get("prior", "")),
     )
 
 
@@ -329,7 +328,7 @@ def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
 def _cells(chains: NamedChains) -> CellShares | None:
     """Return the shares of records in few bins of a histogram, of mixtures of groups."""
     bins = next((each for each in chains.parameters if each.name == "bin_probability"), None)
-    if bins is None or chains.attrs.get("model") != "mixture":
+    if bins is None or chains.model != "mixture":
         return None
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
@@ -338,8 +337,7 @@ def _cells(chains: NamedChains) -> CellShares | None:
 
 def _floors(chains: NamedChains) -> list[str]:
     """Return what a prior may hold up: sds of groups, whose base is fixed, and errors of a fixed scale."""
-    model = chains.attrs.get("model")
-    name = "record_sd" if model == "mixture" else "sigma2" if model == "linear_regression" else ""
+    name = {"mixture": "record_sd", "linear_regression": "sigma2"}.get(chains.model, "")
     if chains.attrs.get("sigma2_scale") == "learned":
         return []
     return [label for each in chains.parameters if each.name == name for label in each.labels()]
@@ -348,8 +346,8 @@ def _floors(chains: NamedChains) -> list[str]:
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
     """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
     found = chains.prior(parameter)
-    if found is None and chains.attrs.get("model") == compositions.KIND:
-        found = compositions.prior_of(chains, parameter)
+    if found is None and chains.model == compositions.KIND:
+        found = compositions.prior_draws_of(chains, parameter)
     if found is None:
         return {}
     return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))

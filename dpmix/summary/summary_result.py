@@ -20,9 +20,9 @@ from dpmix.summary.clusters_by_value import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.dated import NONE, Dated
+from dpmix.summary.diagnostics import parameter_sections
 from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
-from dpmix.summary.parameter_table import parameter_sections
 from dpmix.summary.predicting import Predictions
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import ESS, RHAT

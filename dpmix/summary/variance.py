@@ -551,7 +551,7 @@ def parametric_shares(chains: NamedChains) -> VarianceShares:
 
     Of the discrete model that of the mean, whose variance given n records follows from their mean and sd.
     """
-    model = str(chains.attrs.get("model", ""))
+    model = chains.model
     if model == "mixture":
         return VarianceShares(reason="the chains of a mixture of groups hold no components to fit again")
     if model != "discrete":

@@ -62,6 +62,12 @@ class _Histogram(Generator):
         assert self.noise is not None  # else its own kind says what is weaker
         return HALF_NOISE, replace(self, noise=replace(self.noise, s=self.noise.s / 2))
 
+    def figures(self, **own: Any) -> dict[str, Any]:
+        """Return numbers of records and bins, what a kind has of its `own`, and the noise."""
+        noise = {} if self.noise is None else self.noise.figures()
+        found = {"records": self.records, "n": self.n, "cells": self.cells.count, **own}
+        return found | {key: value for key, value in noise.items() if key not in ("bins", "n")}
+
     def _within(self, chosen: Ints, rng: np.random.Generator) -> tuple[Floats, Labels]:
         labels = tuple(column.categories for column in self.columns)
         drawn = (self.possible or self.cells).draw_within(chosen, rng)
@@ -108,11 +114,6 @@ class PerturbedSynthesis(_Histogram):
             "noise": self.noise.noise,
             "scale": [self.noise.s],
         }
-
-    def figures(self) -> dict[str, Any]:
-        """Return numbers of records and bins, and the noise."""
-        own = {"records": self.records, "n": self.n, "cells": self.cells.count}
-        return own | {k: v for k, v in self.noise.figures().items() if k not in ("bins", "n")}
 
     def in_words(self) -> str:
         """Say what is drawn."""
@@ -188,17 +189,9 @@ class SmoothedSynthesis(_Histogram):
             "scale": [] if self.noise is None else [self.noise.s],
         }
 
-    def figures(self) -> dict[str, Any]:
-        """Return numbers of records and bins, the weight, and the noise."""
-        found: dict[str, Any] = {
-            "records": self.records,
-            "n": self.n,
-            "cells": self.cells.count,
-            "weight": self.weight,
-        }
-        if self.noise is not None:
-            found |= {k: v for k, v in self.noise.figures().items() if k not in ("bins", "n")}
-        return found
+    def figures(self, **own: Any) -> dict[str, Any]:
+        """Return the weight besides."""
+        return super().figures(weight=self.weight, **own)
 
     def in_words(self) -> str:
         """Say what is drawn."""

@@ -300,11 +300,13 @@ def _regressions() -> list[Case]:
         ),
     }
     # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor
-    default = laws.Regression(1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16)
+    default = laws.Regression(
+        1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16, learned=True
+    )
     laws_and_models["default prior"] = (default, {})
-    laws_and_models["default prior, learned errors"] = (
-        dataclasses.replace(default, learned=True),
-        {"sigma2_prior": {"b": "learned"}},
+    laws_and_models["learned errors, truncated, clamped predictors"] = (
+        dataclasses.replace(default, prior_mean=0.5, truncated=True, clamped=True),
+        {"response": "truncated", "predictors": "clamped"},
     )
     for (title, (law, section)), (sampler, keys, thin) in itertools.product(
         laws_and_models.items(),

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.models.counts_mixture import sweep
-from dpmix.models.counts_mixture.sweep import draw_random_measure
+from dpmix.models.counts_mixture import mixture_sweep
+from dpmix.models.counts_mixture.mixture_sweep import draw_random_measure
 from dpmix.numerics import loops
 from tests.helpers import counts_histograms as joint
 
@@ -49,7 +49,7 @@ def acceptance(chain: Any, rng: np.random.Generator, *, along: bool) -> tuple[fl
     learned.steps[:] = 0.0
     source.along[0] = int(along)
     twin = copy.deepcopy(rng)
-    sweep.move_base_along(of.channel, kernel, learned, rng, state, chain._cells, work, atoms, True)
+    mixture_sweep.move_base_along(of.channel, kernel, learned, rng, state, chain._cells, work, atoms, True)
     source.along[0] = 0
     row, _, step = int(2.0 * twin.random()), twin.random(), twin.standard_normal()
     after = (location + step * learned.spread[0], scale) if row == 0 else (location, scale * np.exp(step))

@@ -12,7 +12,7 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 
 SOURCE = "models/counts_mixture/source.py"
-BASE = "models/counts_mixture/sweep.py"
+BASE = "models/counts_mixture/mixture_sweep.py"
 BY_RATIO = "no fault, by the ratio of the base's moves"
 FAULTS = {
     "multinomial ratio dropped": (SOURCE, "log(max(work.mixed[j], LEAST))", "0.0"),

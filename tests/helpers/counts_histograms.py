@@ -18,8 +18,8 @@ from scipy import stats
 from dpmix.kernels import NormalNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base, with_base
 from dpmix.models.counts.cell_counts import log_likelihood
-from dpmix.models.counts_mixture import sweep
-from dpmix.models.counts_mixture.sweep import draw_random_measure
+from dpmix.models.counts_mixture import mixture_sweep
+from dpmix.models.counts_mixture.mixture_sweep import draw_random_measure
 from dpmix.numerics import loops
 from tests.helpers import counts
 from tests.oracles import histograms, joint
@@ -97,7 +97,7 @@ def _along(chain: Any, model: Model, rng: np.random.Generator, rounds: int) -> l
             _release_anew(chain, model, rng)
         chain._source.along[0] = 1
         parts = of.channel, of.kernel, learned, of.mixing, rng, state, cells, work
-        atoms = sweep._move_rounds(*parts, atoms, float(MANY), 0.0, 3, 1, True)
+        atoms = mixture_sweep._move_rounds(*parts, atoms, float(MANY), 0.0, 3, 1, True)
         chain._source.along[0] = 0
     held, mass = chain._latent, work.mixed
     fit = log_likelihood(chain._source.release, mass, held)

@@ -32,7 +32,7 @@ def p_value(restarts: int, moves: int, seed: int = 1) -> float:
     from dpmix.mechanisms.channels.all_channels import LaplaceNoise
     from dpmix.models.counts_mixture import masses
     from dpmix.models.counts_mixture.atom_moves import redraw_light
-    from dpmix.models.counts_mixture.sweep import make_work
+    from dpmix.models.counts_mixture.mixture_sweep import make_work
     from dpmix.numerics import loops
     from dpmix.numerics.mixing import PitmanYor
 

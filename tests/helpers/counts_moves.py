@@ -24,7 +24,7 @@ from scipy import special, stats
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
 from dpmix.models.counts_mixture import atom_moves, masses
-from dpmix.models.counts_mixture.sweep import make_work
+from dpmix.models.counts_mixture.mixture_sweep import make_work
 from dpmix.numerics import loops
 
 LEAST, ALPHA = 0.36, 1.4

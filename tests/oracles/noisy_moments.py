@@ -7,6 +7,9 @@ likelihood of data with these sums. Draws of T given the release alone, under a 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from scipy import special
 
@@ -14,28 +17,31 @@ from tests.oracles.databases import Array
 
 __all__ = ["log_fixed", "log_learned", "slopes"]
 
-_GRID = np.exp(np.linspace(np.log(1e-8), np.log(1e2), 300))
+Prior = Callable[[Array], Array]
+"""The log density of log sigma2, given sigma2."""
+_WIDTHS = np.linspace(-8.0, 8.0, 81)
+"""Points at which sigma2 is summed, in standard deviations of its log given the sums."""
 
 
-def log_fixed(a: float, b: float) -> Array:
-    """Return log prior densities of log sigma2 ~ log IG(a, b) on the grid."""
-    return np.asarray(a * np.log(b / _GRID) - b / _GRID - special.gammaln(a))
+def log_fixed(a: float, b: float) -> Prior:
+    """Return that of sigma2 ~ IG(a, b)."""
+    return lambda s2: a * np.log(b / s2) - b / s2 - special.gammaln(a)
 
 
-def log_learned(a: float, b: float) -> Array:
-    """Return those of IG(a, s), s ~ Gamma(1/2) of mean b: sigma2 / (2 b) ~ Beta'(1/2, a)."""
-    odds = 0.5 * _GRID / b
-    return np.asarray(0.5 * np.log(odds) - (a + 0.5) * np.log1p(odds) - special.betaln(0.5, a))
+def log_learned(a: float, b: float) -> Prior:
+    """Return that of IG(a, s), s ~ Gamma(1/2) of mean b: sigma2 / (2 b) ~ Beta'(1/2, a)."""
+    return lambda s2: 0.5 * np.log(0.5 * s2 / b) - (a + 0.5) * np.log1p(0.5 * s2 / b) - special.betaln(0.5, a)
 
 
 def slopes(
-    released: Array, n: int, scale: float, log_prior: Array, rng: np.random.Generator, size: int
+    released: Array, n: int, scale: float, log_prior: Prior, rng: np.random.Generator, size: int
 ) -> tuple[Array, Array, Array]:
     """Return draws of T's slope and log sigma2, rescaled, with their weights (size,), which add up to 1.
 
     released (5,): the sums of y, x y, y y, x, x x of variables rescaled to [-1, 1], with Laplace noise of a
     scale. The prior of the coefficients is N(0, 1), and of the predictor the default's: variance IG(3, 0.08),
-    mean N(0, variance / 0.16). log_prior: of log sigma2.
+    mean N(0, variance / 0.16). log_prior: of log sigma2, which given sums varies by some sqrt(2 / n), so that
+    it is summed over points of its own for each draw, about the mode.
     """
     y, xy, yy, x, xx = (released - rng.laplace(0.0, scale, (size, 5))).T
     cxx, cxy, cyy = xx - x * x / n, xy - x * y / n, yy - y * y / n
@@ -47,16 +53,26 @@ def slopes(
     table = np.stack([[np.full(size, float(n)), x], [x, xx]]).transpose(2, 0, 1)[good]
     values, vectors = np.linalg.eigh(table)
     z = np.einsum("nij,ni->nj", vectors, np.column_stack([y, xy])[good])
-    log_l = np.empty((good.sum(), len(_GRID)))  # of y given x, the coefficients integrated out
-    for g, variance in enumerate(_GRID):
-        squares = rest[good] / variance + (z**2 / (values * (variance + values))).sum(axis=1)
-        log_l[:, g] = -0.5 * ((n - 2) * np.log(variance) + np.log(variance + values).sum(axis=1) + squares)
-    log_l += log_prior
+
+    def log_height(variance: Array) -> Array:  # of y given x, the coefficients integrated out
+        squares = rest[good] / variance
+        shares = 0.0
+        for j in range(2):
+            squares = squares + z[:, j] ** 2 / (values[:, j] * (variance + values[:, j]))
+            shares = shares + np.log(variance + values[:, j])
+        return np.asarray(log_prior(variance) - 0.5 * ((n - 2) * np.log(variance) + shares + squares))
+
+    middle = np.log(rest[good] / n)
+    for spread in (4.0, 1.0, 0.25, 0.0625, 0.015625):  # the mode, as the density of log sigma2 has but one
+        heights = np.stack([log_height(np.exp(middle + spread * step)) for step in range(-4, 5)])
+        middle = middle + spread * (heights.argmax(axis=0) - 4)
+    grid = np.exp(middle[:, None] + math.sqrt(2.0 / n) * _WIDTHS)
+    log_l = np.stack([log_height(variance) for variance in grid.T], axis=1)
     log_z = special.logsumexp(log_l, axis=1)
     w = special.softmax(log_w[good] + log_z)
     below = np.exp(log_l - log_z[:, None]).cumsum(axis=1)
-    place = (rng.random((len(below), 1)) > below).sum(axis=1).clip(max=len(_GRID) - 1)
-    variance = _GRID[place]
+    place = (rng.random((len(below), 1)) > below).sum(axis=1).clip(max=len(_WIDTHS) - 1)
+    variance = grid[np.arange(len(grid)), place]
     mean = np.einsum("nij,nj->ni", vectors, z / (values + variance[:, None]))
     noise = np.sqrt(variance[:, None] / (values + variance[:, None])) * rng.standard_normal(z.shape)
     slope = mean[:, 1] + np.einsum("nj,nj->n", vectors[:, 1], noise)

@@ -172,7 +172,7 @@ def ladder_power(done, skip, total):
 
 
 # Counts that follow a measure: what becomes of them, and of their likelihood, as it moves; see
-# `dpmix.models.histogram_mixture.sweep`.
+# `dpmix.models.histogram_mixture.mixture_sweep`.
 
 
 @njit

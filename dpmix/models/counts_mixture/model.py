@@ -36,8 +36,7 @@ from dpmix.models.counts_mixture.masses import (
     make_cells,
     pieces_between,
 )
-from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
-from dpmix.models.counts_mixture.sweep import (
+from dpmix.models.counts_mixture.mixture_sweep import (
     ACCEPTED,
     FIXED,
     FULL,
@@ -53,6 +52,7 @@ from dpmix.models.counts_mixture.sweep import (
     start,
     widened,
 )
+from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
 from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error

@@ -28,6 +28,7 @@ class DirichletModel(ModelSection):
     takes = ("log_moments",)
     samplers = ("data_augmentation", "soma", "replicated", "abc", "normal_approximation", "bootstrap")
     maker = "build"
+    compares_truth = True
 
     kind: Literal["dirichlet"] = Field(description="The model.")
     prior: Annotated[

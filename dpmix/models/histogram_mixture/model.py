@@ -17,7 +17,7 @@ from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
 from dpmix.models.counts.latent_counts import draw_shares, group_masses, make_latent, start_counts
 from dpmix.models.counts_mixture.coordinates import moments
-from dpmix.models.histogram_mixture.sweep import draw_random_measure, make_groups, sweep_groups
+from dpmix.models.histogram_mixture.mixture_sweep import draw_random_measure, make_groups, sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
@@ -193,7 +193,7 @@ class HistogramMixture(ParametricModel):
         Of `dpmix.kernels`, for one column.
     mixing : PitmanYor
     sticks : int
-        As `dpmix.models.histogram_mixture.sweep.sticks_for` gives them.
+        As `dpmix.models.histogram_mixture.mixture_sweep.sticks_for` gives them.
     grid : array (points,)
         Where distribution function and density are kept.
     wanted : Quantities

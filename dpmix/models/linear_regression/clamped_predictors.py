@@ -56,6 +56,7 @@ from dpmix.models.linear_regression.latent_records import (
     offer_block,
     subtract,
 )
+from dpmix.models.linear_regression.ridge import log_truncation, move_along_ridge
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import upper_tail
 from dpmix.numerics.jit import dispatch, njit
@@ -90,7 +91,7 @@ def start_within(law: Moments, values: NDArray[np.float64]) -> None:
 register_given_sums(ClampedPredictorMoments)
 
 
-for function in (recount, log_change, replace):
+for function in (recount, log_change, replace, log_truncation):
     function.register(function.registered[(Moments,)], ClampedPredictorMoments, compiled=False)
 
 
@@ -183,6 +184,8 @@ def _draw_theta(model: ClampedPredictorMoments, rng, theta, records, tally):
             columns[n, i] = records[n, q + i]
         columns[n, p] = records[n, p]
     second_moments(model, columns, moments)
+    if model.learned and theta.learnt[ACTIVE] > 0.0:
+        move_along_ridge(model, rng, theta, records, tally, moments, q)
     draw_coefficients(model, rng, values, moments)
     for n in range(len(records)):
         straight = records[n, p]

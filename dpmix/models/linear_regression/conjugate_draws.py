@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.linear_regression.joint import move_jointly
 from dpmix.models.linear_regression.latent_records import BLOCK, COV, MEAN, SD, Moments
+from dpmix.models.linear_regression.ridge import draw_beta, move_along_ridge
 from dpmix.models.sum_augmentation import draw_theta
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
@@ -77,7 +78,7 @@ def draw_line(model, rng, values, moments):
 @njit
 def draw_coefficients(model, rng, values, moments):
     """Draw beta, and the sd of the errors where it is not known, given the moments of (1, x, y)."""
-    _draw_beta(model, rng, values, moments)
+    draw_beta(model, rng, values, moments)
     if not model.known[SD]:
         _draw_sd(model, rng, values, moments)
 
@@ -87,6 +88,8 @@ def _draw_theta(model: Moments, rng, theta, records, tally):
     q = len(model.columns)
     moments = np.empty((q + 1, q + 1))
     second_moments(model, records, moments)
+    if model.learned and theta.learnt[0] > 0.0:
+        move_along_ridge(model, rng, theta, records, tally, moments, 0)
     draw_line(model, rng, theta.values, moments)
     if theta.learnt[0] > 0.0:
         move_jointly(model, rng, theta, records, records, tally, moments)
@@ -131,32 +134,6 @@ def second_moments(model, records, out):
     for j in range(q + 1):
         for k in range(j):
             out[j, k] = out[k, j]
-
-
-@njit
-def _draw_beta(model, rng, values, moments):
-    """Draw beta given sigma2."""
-    q = len(model.columns)
-    precision, root, mean = np.empty((q, q)), np.empty((q, q)), np.empty(q)
-    variance = values[q] * values[q]
-    for i in range(q):
-        for j in range(q):
-            precision[i, j] = moments[i, j] / variance
-        precision[i, i] += model.beta_precision[i]
-        mean[i] = model.beta_precision[i] * model.beta_mean[i] + moments[i, q] / variance
-    cholesky(precision, root)
-    for i in range(q):  # forward; then noise; then back
-        for j in range(i):
-            mean[i] -= root[i, j] * mean[j]
-        mean[i] /= root[i, i]
-    for i in range(q):
-        mean[i] += rng.standard_normal()
-    for back in range(q):
-        i = q - 1 - back
-        for j in range(i + 1, q):
-            mean[i] -= root[j, i] * mean[j]
-        mean[i] /= root[i, i]
-        values[i] = mean[i]
 
 
 @njit

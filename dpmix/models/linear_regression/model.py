@@ -2,7 +2,8 @@
 
 Data augmentation over records of predictors and response (`dpmix.models.linear_regression.latent_records`),
 conjugate draws of the parameters given these (`dpmix.models.linear_regression.conjugate_draws`), and joint
-moves of both (`dpmix.models.linear_regression.joint`), on variables rescaled to [-1, 1]
+moves of both (`dpmix.models.linear_regression.joint`, and where the scale of the errors is learned
+`dpmix.models.linear_regression.ridge`), on variables rescaled to [-1, 1]
 (`dpmix.models.linear_regression.conjugate_draws`). Where errors are truncated, parameters move as in
 `dpmix.models.linear_regression.truncated`; where the line is in clamped predictors, all is as in
 `dpmix.models.linear_regression.clamped_predictors`.
@@ -106,8 +107,8 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     """Return release and prior as compiled functions take them, on the rescaled variables.
 
     What is stated of errors and predictors is in the units of the data; what is left out is the default on
-    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), whose scale is the mean
-    of a Gamma(1/2) law where it is learned, predictors as clusters of multivariate normal mixtures.
+    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, b), b ~ Gamma(1/2) of mean
+    1/4, predictors as clusters of multivariate normal mixtures.
     """
     units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
@@ -117,7 +118,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
     psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
-    scale = stated / units.scale(1.0, 2) if isinstance(stated, float) else ERRORS_SCALE
+    scale = ERRORS_SCALE if stated == "learned" else stated / units.scale(1.0, 2)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
     kind = _KINDS[model.response, model.predictors]
     return kind(

@@ -29,10 +29,10 @@ class ErrorPrior(Section):
     """Inverse-gamma prior of the errors' variance."""
 
     a: Positive = Field(ERRORS_SHAPE, description="Shape.")
-    b: Positive | Literal["learned"] | None = Field(
-        None,
-        description="Scale, in the units of the data; where left out, the square of a quarter of the "
-        "response's public width. learned: gamma of shape 1/2 a priori, of that mean.",
+    b: Positive | Literal["learned"] = Field(
+        "learned",
+        description="Scale, in the units of the data. learned: gamma of shape 1/2 a priori, whose mean is "
+        "the square of a quarter of the response's public width.",
     )
 
 

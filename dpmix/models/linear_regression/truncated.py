@@ -58,6 +58,7 @@ from dpmix.models.linear_regression.latent_records import (
     offer_block,
     subtract,
 )
+from dpmix.models.linear_regression.ridge import fitted, log_truncation, move_along_ridge, moved_response
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above, upper_tail, value_at
 from dpmix.numerics.factors import cholesky, invert_lower, product
@@ -187,6 +188,8 @@ def _draw_theta(model: TruncatedMoments, rng, theta, records, tally):
                 columns[n, i] = records[n, line_in(model) + i]
             columns[n, q - 1] = records[n, q - 1]
         second_moments(model, columns, moments)
+    if model.learned and learnt[ACTIVE] > 0.0:
+        move_along_ridge(model, rng, theta, records, tally, moments, line_in(model))
     _move_line(model, rng, theta, records, moments)
     if learnt[ACTIVE] > 0.0:
         _move_jointly(model, rng, theta, records, tally)
@@ -386,6 +389,16 @@ def _set_record(model, values, own, record):
     y = value_at(own[p], mean_of(model, values, record), values[q])
     record[p] = y
     record[q + p] = y
+
+
+@log_truncation.register
+def _log_truncation(model: TruncatedMoments, values, records, first, old, new, by):
+    q, total = len(old), 0.0
+    for n in range(len(records)):
+        if abs(moved_response(records[n], first, old, new, by)) > 1.0:
+            return -math.inf
+        total -= log_mass(fitted(records[n], first, values[:q]), values[q])
+    return total
 
 
 @njit

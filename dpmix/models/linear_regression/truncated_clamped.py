@@ -14,6 +14,7 @@ from dpmix.models.linear_regression.clamped_predictors import (
 )
 from dpmix.models.linear_regression.joint import ACTIVE, approximate, carry, register_given_sums
 from dpmix.models.linear_regression.latent_records import clip, offer_block
+from dpmix.models.linear_regression.ridge import log_truncation
 from dpmix.models.linear_regression.truncated import TruncatedMoments, line_in, mean_of
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import share_above, value_at
@@ -25,7 +26,8 @@ class TruncatedClampedMoments(TruncatedMoments, ClampedPredictorMoments):  # typ
     __slots__ = ()
 
 
-for function in (recount, log_change, replace, draw_record, offer_block, carry, approximate):
+_SHARED = (recount, log_change, replace, draw_record, offer_block, carry, approximate, log_truncation)
+for function in _SHARED:
     function.register(function.registered[(TruncatedMoments,)], TruncatedClampedMoments, compiled=False)
 _draw_line_and_law = draw_theta.registered[(TruncatedMoments,)]
 

@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw, SumsOfGroups
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.sanitized import Release
 from dpmix.summary.check.discrete_replicates import (
@@ -105,7 +103,7 @@ class ClampedMomentsReplicator(StatisticReplicator):
         super().__init__(chains)
         self.law: ClampedMomentsLaw = expect(chains.mechanism, ClampedMomentsLaw)
         self.low, self.high = np.array(self.law.bounds, dtype=np.float64).T
-        self.model: dict[str, Any] = dict(chains.spec.get("model") or {})
+        self.model = chains.stated("model")
         self.size = int(chains.n * self.low.size)
         self.needed = tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(chains, name))
         for name in ("sigma2", "x_mean", "x_cov"):
@@ -326,7 +324,7 @@ class Answers(StatisticReplicator):
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self.response: RandomizedResponseLaw = expect(chains.mechanism, RandomizedResponseLaw)
-        if str(chains.attrs.get("model", "")) != "multinomial":
+        if chains.model != "multinomial":
             raise Unavailable("randomized responses are replicated for the model multinomial alone")
         self.size = self.response.sizes[0]
 
@@ -556,7 +554,7 @@ class GroupedHistogram(_Grouped, OfBins):
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self.tell_bins(chains)
-        self._cdf = cdf_of(chains) if chains.attrs.get("model") == "discrete" else None
+        self._cdf = cdf_of(chains) if chains.model == "discrete" else None
         self.needed = (_BINS if self._cdf is None else self._cdf.name,)
         self.size = int(2 * self.edges.size * len(self.groups))
 
@@ -596,12 +594,11 @@ class GroupedHistogram(_Grouped, OfBins):
 # Which release of which model is drawn anew by which
 
 
-_OF_GROUPS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
-    NoisyCountsLaw: GroupedCounts,
-    ClampedMomentsLaw: GroupedMomentsReplicator,
-    LogMomentsLaw: GroupedLogMomentsReplicator,
-    PerturbedHistogramLaw: GroupedHistogram,
-    SmoothedHistogramLaw: GroupedHistogram,
+_OF_GROUPS: dict[str, Callable[[NamedChains], StatisticReplicator]] = {
+    "noisy_counts": GroupedCounts,
+    "clamped_moments": GroupedMomentsReplicator,
+    "log_moments": GroupedLogMomentsReplicator,
+    "histogram": GroupedHistogram,
 }
 _MAKERS: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
     ("noisy_counts", "naive_bayes"): NoisyCountsReplicator,
@@ -623,10 +620,10 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    law, model = chains.mechanism, str(chains.attrs.get("model", ""))
+    law, model = chains.mechanism, chains.model
     made, what = _MAKERS.get((law.released, model)), "releases"
     if law.groups:
-        made, what = (None if model == "custom" else _OF_GROUPS.get(type(law))), "releases of groups"
+        made, what = (None if model == "custom" else _OF_GROUPS.get(law.released)), "releases of groups"
     elif model == "custom":
         raise Unavailable("a custom model does not say how its release is made")
     if made is None:

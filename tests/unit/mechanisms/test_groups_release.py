@@ -26,7 +26,7 @@ from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.release.release_file import read_release
 from dpmix.run import exit_codes
 from dpmix.spec import load_spec
-from dpmix.summary.subject import guarantee_briefly, guarantee_in_words
+from dpmix.summary.subject import done_and_guaranteed, guarantee_briefly
 from tests.helpers.laws import mechanism_problem, value_problem, value_warning
 from tests.helpers.specs import message
 
@@ -149,7 +149,7 @@ def test_a_part_of_a_table_by_private_groups_says_both(
     assert both in capsys.readouterr().out
     attrs = {"epsilon": made.epsilon, "private": 1, "adjacency": made.adjacency}
     replaced = "with respect to replacing any one record and its group by another of its part of the table"
-    assert replaced in guarantee_in_words(attrs, made.mechanism, made.n)
+    assert replaced in done_and_guaranteed(attrs, made.mechanism, made.n)
     assert replaced in guarantee_briefly(attrs, made.mechanism)
     card = json.dumps(dpmix.card(tmp_path / "r.h5"))
     assert both in card and card.count("may change its group within its part") == 3

@@ -66,7 +66,6 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kind": "linear_regression",
             "predict": [[0.0, 0.0], [1.0, 0.0]],
             "prior_sd": 5.0,
-            "sigma2_prior": {"a": 3.0, "b": 36.0},  # a scale that is learned takes longer chains
         },
         "sampler": {"iterations": 1500, "burn_in": 500, "chains": 2, "seed": 1},
     }

@@ -22,8 +22,8 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.discrete.model import build as build_discrete
+from dpmix.models.histogram_mixture.mixture_sweep import sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities, write_functionals
-from dpmix.models.histogram_mixture.sweep import sticks_for
 from dpmix.models.naive_bayes.model import NaiveBayes
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release

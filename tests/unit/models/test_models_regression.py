@@ -8,6 +8,7 @@ joint law are compared with 1e-5, about 100 of them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -171,8 +172,19 @@ def test_prior_of_coordinates_has_their_jacobian(learned: bool) -> None:
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # equal but for the constant
 
 
-def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) -> dict[str, float]:
-    """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
+def joint_p_values(
+    line: Line,
+    joint: bool,
+    offers: int,
+    n: int,
+    restarts: int,
+    *,
+    alone: Callable[[RegressionChain], None] | None = None,
+) -> dict[str, float]:
+    """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it.
+
+    Sweeps are those of the chain, or what moves `alone` in their place.
+    """
     rng = np.random.default_rng(11)
     start, data = line.draw(rng, restarts, n)
     fresh, _ = line.draw(rng, 20 * restarts, 1)
@@ -191,8 +203,16 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
         for _ in range(4):
             model.law.released[:] = line.release(rng, centre + half * chain.records[:, : p + 1])
             recount(chain.law, chain.records, chain.tally)
-            chain.sweep(2)
-        now = theta({name: column[0] for name, column in chain.run(1).items()})
+            if alone is None:
+                chain.sweep(2)
+            else:
+                alone(chain)
+        if alone is None:
+            out = chain.run(1)
+        else:
+            out = {each.name: np.empty((1, *model.shape(each))) for each in model.parameters}
+            chain.record(0, out)
+        now = theta({name: column[0] for name, column in out.items()})
         taken = chain.records[:, p + 1 : -1] if line.clamped_predictors else chain.records[:, :p]
         mean = values[0] + taken @ values[1 : p + 1]
         noise = (chain.records[:, p] - mean) / values[p + 1]
@@ -273,7 +293,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
     # on variables rescaled to [-1, 1], whatever the bounds
     assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
-    assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, False)
+    assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, True)
     assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
     assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
     low, high = BOUNDS.T

@@ -19,7 +19,7 @@ from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
-from tests.unit.models.test_models_regression import FREE, KNOWN, settings, theta
+from tests.unit.models.test_models_regression import FREE, KNOWN, PRIORS, settings, theta
 
 LIMIT, LEVEL = 4.5, 1e-5
 SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma, joint": (True, 2)}
@@ -163,11 +163,18 @@ def joint_p_values(
 
 
 @pytest.mark.parametrize(
-    ("sampler", "alone"), [("plain", False), ("joint", False), ("soma, joint", False), ("joint", True)]
+    ("prior", "sampler", "alone"),
+    [
+        ("free", "plain", False),
+        ("free", "joint", False),
+        ("free", "soma, joint", False),
+        ("free", "joint", True),
+        ("learned", "joint", False),
+    ],
 )
-def test_joint_law_is_invariant(sampler: str, alone: bool) -> None:
+def test_joint_law_is_invariant(prior: str, sampler: str, alone: bool) -> None:
     joint, offers = SAMPLERS[sampler]
-    values = joint_p_values(FREE, joint, 3 * offers, 8, 2000 if alone else 500, alone=alone)
+    values = joint_p_values(PRIORS[prior], joint, 3 * offers, 8, 2000 if alone else 500, alone=alone)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 

@@ -1,4 +1,4 @@
-"""A name means one thing: no two classes share one, nor two modules but for those of fixed names."""
+"""A name means one thing: no two classes share one, nor two modules but those that folders have of a kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("mechanisms", "models")  # whose folders have files of the same names
+FIXED = {
+    "mechanisms": ("section", "law", "curator", "channel"),
+    "models": ("section", "model", "build", "groups", "joint", "latent_records", "mixture_sweep"),
+}
+"""What files are called in the folders of these packages: the same thing of one mechanism, or model, each."""
 
 
 def shared(places: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -27,10 +31,10 @@ def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
 def modules(paths: list[Path]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in paths:
-        in_folder = len(path.parts) > 3 and path.parts[1] in FOLDERS
-        if path.stem not in ("__init__", "__main__") and not in_folder:
-            found[path.stem].append(str(path))
-    return found
+        fixed = len(path.parts) > 3 and path.stem in FIXED.get(path.parts[1], ())
+        if path.stem not in ("__init__", "__main__"):
+            found[f"{path.parts[1]}/*/{path.stem}" if fixed else path.stem].append("" if fixed else str(path))
+    return {name: paths for name, paths in found.items() if any(paths)}
 
 
 def paths() -> list[Path]:
@@ -41,11 +45,14 @@ def test_no_two_classes_share_a_name() -> None:
     assert not shared(classes({str(path): (ROOT / path).read_text("utf-8") for path in paths()}))
 
 
-def test_no_two_modules_outside_of_folders_share_a_name() -> None:
+def test_no_two_modules_share_a_name_but_a_fixed_one() -> None:
     assert not shared(modules(paths()))
+    own = {name for names in FIXED.values() for name in names}
+    assert not own & modules(paths()).keys()  # nor is a fixed name that of a module elsewhere
 
 
 def test_a_shared_name_is_found() -> None:
     assert shared(classes({"a.py": "class A: ...", "b.py": "if 1:\n    class A: ...\nclass B: ..."}))
     assert shared(modules([Path("dpmix/api/card.py"), Path("dpmix/release/card.py")]))
     assert not shared(modules([Path("dpmix/models/a/model.py"), Path("dpmix/models/b/model.py")]))
+    assert shared(modules([Path("dpmix/models/a/moves.py"), Path("dpmix/models/b/moves.py")]))

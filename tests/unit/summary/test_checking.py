@@ -261,7 +261,7 @@ def stub(
         mechanism=law_of(mechanism),
         n=n,
         observed=observed,
-        spec=more.get("spec", {}),
+        stated=lambda section: more.get("spec", {}).get(section, {}),
         parameters=stored,
         read=lambda stored: parameters[stored.name][None, None],
     )

@@ -219,7 +219,7 @@ def test_priors_of_compositions_are_gamma_and_beta(tmp_path: Path) -> None:
     stated = type(chains)(**{**vars(chains), "spec": spec})
     for name, law in (("alpha", stats.gamma(1.5, scale=10.0)), ("mean", stats.beta(1.5, 4.5))):
         stored = Stored(name, (2, 20, 2, 4), ("group", "component"), {}, "scalar", name, "")
-        found = compositions.prior_of(stated, stored)
+        found = compositions.prior_draws_of(stated, stored)
         assert found is not None
         assert found.shape == (4000, 2, 4)  # the same for each of two groups
         assert_range(found[:, 1, 2], law)
@@ -281,7 +281,7 @@ def chain_of(iterations: int) -> Any:
     class Chains:
         ids = np.arange(4)
         planned = 4
-        spec = {"sampler": {"chains": 4, "iterations": iterations}}
+        stated = {"sampler": {"chains": 4, "iterations": iterations}}.__getitem__
         draws = 1000
 
     return Chains()

@@ -11,7 +11,7 @@ import pytest
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.remarks import convergence_remarks, release_remarks
-from dpmix.summary.subject import epsilon_in_words, guarantee_in_words
+from dpmix.summary.subject import done_and_guaranteed, epsilon_in_words
 from dpmix.summary.summary_result import Acceptance
 
 NO_PROPOSALS = Acceptance(None, None)
@@ -20,7 +20,7 @@ LAPLACE = {"epsilon": 5.0, "delta": 0.0, "rho": float("nan"), "private": 1, "sim
 
 def chains(planned: int = 4, ids: tuple[int, ...] = (0, 1, 2, 3), kind: str = "laplace", **attrs):
     return SimpleNamespace(
-        spec={"sampler": {"chains": planned}},
+        stated={"sampler": {"chains": planned}}.__getitem__,
         planned=planned,
         ids=np.asarray(ids),
         draws=1000,
@@ -223,19 +223,19 @@ def test_epsilon_in_words(attrs, words):
 
 def test_guarantee_in_words():
     laplace = law_of({"kind": "laplace", "scale": [2.0]})
-    text = guarantee_in_words(LAPLACE, laplace, 272)
+    text = done_and_guaranteed(LAPLACE, laplace, 272)
     assert text.startswith("Laplace noise of scale 2 was added to each of 272 records on its own.")
     assert "satisfies 5-differential privacy with respect to replacing any one record" in text
     gaussian = {**LAPLACE, "epsilon": 1.5, "delta": 1e-6, "rho": 0.04}
-    text = guarantee_in_words(gaussian, law_of({"kind": "gaussian", "scale": [3.0]}), 10)
+    text = done_and_guaranteed(gaussian, law_of({"kind": "gaussian", "scale": [3.0]}), 10)
     assert "(1.5, 1e-06)-differential privacy and 0.04-zero-concentrated differential privacy" in text
     for attrs in ({"private": 0, "simulated": 1}, {"private": 0}):
-        text = guarantee_in_words({**LAPLACE, **attrs}, laplace, 10)
+        text = done_and_guaranteed({**LAPLACE, **attrs}, laplace, 10)
         assert "protects nobody" in text
         assert "satisfies" not in text
-    assert "not private" in guarantee_in_words(LAPLACE, law_of({"kind": "none"}), 10)
+    assert "not private" in done_and_guaranteed(LAPLACE, law_of({"kind": "none"}), 10)
     nothing = {**LAPLACE, "epsilon": float("nan"), "delta": float("nan")}
-    assert guarantee_in_words(nothing, laplace, 10).endswith("states no privacy guarantee.")
+    assert done_and_guaranteed(nothing, laplace, 10).endswith("states no privacy guarantee.")
 
 
 @pytest.mark.parametrize(
@@ -269,5 +269,5 @@ def test_guarantee_in_words():
     ],
 )
 def test_what_each_mechanism_did(mechanism, words):
-    text = guarantee_in_words(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
+    text = done_and_guaranteed(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
     assert text.startswith(words + " The release satisfies 5-differential privacy")

@@ -14,7 +14,7 @@ from dpmix.errors import DataError
 from dpmix.kernels.beta_family import BetaGamma, LearnedBeta
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.fitted_columns import family_of
-from dpmix.summary.prior import prior_of
+from dpmix.summary.prior import base_in_words
 from tests.helpers.fits import combined_spec, release_by
 
 
@@ -44,7 +44,7 @@ def test_a_default_fit_has_place_and_rate_in_its_file_and_a_fixed_one_none(tmp_p
 
 def test_a_summary_of_a_default_fit_says_what_is_learned(tmp_path: Path) -> None:
     path = fitted(tmp_path / "a.h5")
-    assert "around a place in them, with an a + b of about 20 or more, place and" in prior_of(
+    assert "around a place in them, with an a + b of about 20 or more, place and" in base_in_words(
         read_chains([path])
     )
     found = dpmix.summarize([path])
