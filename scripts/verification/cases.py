@@ -206,7 +206,7 @@ def default_mixtures() -> list[Case]:
         ((0.0, 0.0), (2.0, 0.0), (-1.0, 1.0)),
         (spread, spread),
     )
-    betas = laws.Mixture(Model(channel, beta, 0.0, gamma, "beta"), (0.2, 0.5, 0.8))
+    betas = laws.LearnedBetas(Model(channel, beta, 0.0, gamma, "beta"), (0.2, 0.5, 0.8), (1.8,))
     sections = {"normal": (normal, {}), "beta": (betas, {"kernel": "beta"})}
     sections["multivariate normal"] = (several, {"kernel": "multivariate_normal"})
     found = []

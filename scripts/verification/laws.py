@@ -140,8 +140,13 @@ class LearnedMixture(Mixture):
         mean = np.diagonal(np.array(b)) if several else np.array([b])
         scale = rng.gamma(self.shape, mean / self.shape)
         base = (tuple(location), lam, a, np.diag(scale)) if several else (location[0], lam, a, scale[0])
+        return self._given(rng, n, base, float(location[-1]), float(scale[-1]))
+
+    def _given(
+        self, rng: Generator, n: int, base: Any, location: float, scale: float
+    ) -> tuple[Truth, Floats]:
         truth, records = Mixture(dataclasses.replace(self.model, base=base), self.points).draw(rng, n)
-        return truth | {"location": float(location[-1]), "scale": float(scale[-1])}, records
+        return truth | {"location": location, "scale": scale}, records
 
     def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
         """Return the functions of draws, with location and scale of the last column."""
@@ -150,6 +155,18 @@ class LearnedMixture(Mixture):
             return found
         base = np.asarray(draws["base"])
         return found | {"location": base[:, 0, -1], "scale": base[:, 1, -1]}
+
+
+@dataclass(frozen=True)
+class LearnedBetas(LearnedMixture):
+    """A mixture of betas whose place (its logit has the sd `spread`) and rate are drawn, too."""
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw place and rate, and all else given them."""
+        a, mean, b, _, *domain = self.model.base
+        place = self.spread[0] * float(rng.standard_normal())
+        rate = float(rng.gamma(self.shape, mean / self.shape))
+        return self._given(rng, n, (a, rate, b, rate, *domain, 0.16, place), place, rate)
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ OTHERS: list[tuple[tuple[str, str, str, str], list[str], str]] = [
     (
         ("laplace", "beta", "neal8", "exact"),
         ["model.base={empirical: true}"],
-        "model.base.empirical: unknown key; known: a_shape, a_rate, b_shape, b_rate",
+        "model.base.empirical: unknown key; known: a_shape, a_rate, b_shape, b_rate, learn",
     ),
     (
         ("wavelet", "nig", "neal8", "exact"),

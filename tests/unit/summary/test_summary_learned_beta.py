@@ -8,10 +8,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 
 import dpmix
 from dpmix.errors import DataError
+from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.prior import base_in_words

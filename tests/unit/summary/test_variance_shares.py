@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from dpmix.kernels.beta.family import BetaKernel, LearnedBeta
 from scipy import special, stats
 
 import dpmix
+from dpmix.kernels.beta.family import BetaKernel, LearnedBeta
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.report.page import render
