@@ -7,6 +7,7 @@ and compiles nothing, as `dpmix predict`, starts without numba for it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -93,6 +94,18 @@ class Learned(ABC):
     @abstractmethod
     def log_base(self, base: Floats) -> Floats:
         """Return the log prior density of location and scale (.., 2, d), up to a constant; shape (..,)."""
+
+
+LEAST: Final = 1e-300
+"""What a positive parameter is at least, where its logarithm is taken."""
+
+
+def centred_gamma(x: Floats, shape: float, rate: float) -> Floats:
+    """Return the log density of Gamma(shape, rate) at each x less its mean under it."""
+    from scipy import special  # late: SciPy takes its time
+
+    mean = float(special.digamma(shape)) - math.log(rate)
+    return np.asarray((shape - 1.0) * (np.log(x) - mean) - (rate * x - shape))
 
 
 def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: Floats) -> Floats:

@@ -17,19 +17,16 @@ partition, are not scaled.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
-from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 from dpmix.kernels.beta.section import Gammas, beta_in_words
-from dpmix.kernels.layout import Learned
-from dpmix.kernels.multivariate_normal.family import LearnedWishart, NormalInverseWishart
-from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.layout import LEAST, Learned, centred_gamma
+from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.kernels.normal.section import NIG, prior_in_words
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
@@ -233,9 +230,6 @@ def pull(posterior: Floats, prior: Floats) -> float:
 # Log prior densities, up to constants
 
 
-_LEAST = 1e-300
-
-
 def log_prior(chains: ChainSet) -> Floats:
     """Return the log prior density at each saved state, up to a constant, shape (chains, draws).
 
@@ -280,13 +274,16 @@ def key_of_prior(chains: ChainSet) -> str:
 
 def _of_mixture(chains: Chains) -> Floats:
     source = family_of(chains)
+    density = getattr(source, "centred_log_density", None)
+    if density is None:
+        raise Unavailable(f"{type(source).__name__} does not give the density of the base measure")
     out = np.zeros(chains.n_clusters.shape)
     for block in chains.blocks(BLOCK):
         there = np.isfinite(block.weights)
         rows = np.repeat(np.arange(len(there)), there.sum(axis=1))
         parts = {name: part[there] for name, part in block.parameters.items()}
         base = None if block.base is None else block.base[rows]
-        each = centred_log_density(source, parts, base)
+        each = density(parts, base)
         sums: Floats = np.bincount(rows, each, minlength=len(there)).astype(np.float64)
         if isinstance(source, Learned):
             assert block.base is not None  # which such chains have
@@ -294,70 +291,8 @@ def _of_mixture(chains: Chains) -> Floats:
         out[block.chain, block.start : block.start + len(there)] = sums
     stated = chains.stated("model").get("concentration")
     if isinstance(stated, Mapping):
-        out += _gamma(chains.concentration, float(stated["shape"]), float(stated["rate"]))
+        out += centred_gamma(chains.concentration, float(stated["shape"]), float(stated["rate"]))
     return out
-
-
-def centred_log_density(
-    source: Family | NormalInverseWishart, parameters: Mapping[str, Floats], base: Floats | None = None
-) -> Floats:
-    """Return log g0 of components as chains files hold them, less its mean under G0; shape (size,).
-
-    Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d):
-    location and scale of a base measure that is learned. Normal components are then measured by it, which
-    leaves the density as it is at the means of their priors; of beta ones the densities are of t = a + b, and
-    of a / t given t, each less its own mean.
-    """
-    if isinstance(source, LearnedBeta):
-        assert base is not None  # which such chains have
-        return _around(source, parameters, base)
-    if isinstance(source, LearnedNormal | LearnedWishart):
-        assert base is not None  # which such chains have
-        return centred_log_density(source.centre, source.relative(parameters, base))
-    if isinstance(source, BetaGamma):
-        a, b = (np.maximum(parameters[name], _LEAST) for name in ("a", "b"))
-        return _gamma(a, source.a_shape, source.a_rate) + _gamma(b, source.b_shape, source.b_rate)
-    if isinstance(source, NormalInverseWishart):
-        return _wishart(source, parameters["mean"], parameters["covariance"])
-    if not isinstance(source, NormalInverseGamma | TruncatedNormalInverseGamma):
-        raise Unavailable(f"{type(source).__name__} does not give the density of the base measure")
-    variance = np.maximum(parameters["variance"], _LEAST)
-    log_mean, inverse = math.log(source.b) - float(special.digamma(source.a)), source.a
-    if isinstance(source, TruncatedNormalInverseGamma):
-        variance = variance + source.floor  # of a released value
-        log_mean, inverse = source.prior_means()
-    gap = source.lam * (parameters["mean"] - source.mu0) ** 2 / variance
-    spread = -(source.a + 1.5) * (np.log(variance) - log_mean) - (source.b / variance - inverse)
-    return np.asarray(spread - 0.5 * (gap - 1.0))
-
-
-def _around(source: LearnedBeta, parameters: Mapping[str, Floats], base: Floats) -> Floats:
-    """Return log densities of t and of p given t, less their means."""
-    a, b = (np.maximum(parameters[name], _LEAST) for name in ("a", "b"))
-    one, other = source.around(base[:, 0, 0], a + b)
-    mean = special.digamma(one + other)
-    left, right = np.log(a / (a + b)) - special.digamma(one), np.log(b / (a + b)) - special.digamma(other)
-    of_share = (one - 1.0) * (left + mean) + (other - 1.0) * (right + mean)
-    return np.asarray(_gamma(base[:, 1, 0] * (a + b), source.shapes, 1.0) + of_share)
-
-
-def _gamma(x: Floats, shape: float, rate: float) -> Floats:
-    """Return the log density of Gamma(shape, rate) less its mean."""
-    mean = float(special.digamma(shape)) - math.log(rate)
-    return np.asarray((shape - 1.0) * (np.log(x) - mean) - (rate * x - shape))
-
-
-def _wishart(source: NormalInverseWishart, mean: Floats, covariance: Floats) -> Floats:
-    """Return the log density of the normal-inverse-Wishart less its mean."""
-    d, nu = source.size, source.nu
-    halves = special.digamma(0.5 * (nu - np.arange(d))).sum()
-    log_mean = np.linalg.slogdet(source.psi)[1] - halves - d * math.log(2.0)
-    logs = np.linalg.slogdet(covariance)[1]
-    inverse = np.linalg.inv(covariance)
-    trace = np.einsum("ij,kji->k", source.psi, inverse)
-    gap = mean - source.mu0
-    square = source.lam * np.einsum("ki,kij,kj->k", gap, inverse, gap)
-    return np.asarray(-0.5 * (nu + d + 2.0) * (logs - log_mean) - 0.5 * (trace - nu * d) - 0.5 * (square - d))
 
 
 # ---- parametric models, up to constants; of groups, all together
@@ -375,7 +310,7 @@ def _total(values: Floats) -> Floats:
 
 
 def _logs(values: Floats) -> Floats:
-    return np.asarray(np.log(np.maximum(values, _LEAST)))
+    return np.asarray(np.log(np.maximum(values, LEAST)))
 
 
 def _of_multinomial(chains: NamedChains) -> Floats:

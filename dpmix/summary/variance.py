@@ -53,7 +53,6 @@ from dpmix.summary.check.mixture_replicates import draw_records
 from dpmix.summary.check.replicators import places
 from dpmix.summary.density import is_resolved, of_column
 from dpmix.summary.fitted_columns import FittedColumn, columns_of
-from dpmix.summary.prior import centred_log_density
 from dpmix.summary.quantities import Wanted, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, join, settle_rest, states_at
 
@@ -212,7 +211,7 @@ class _Normal(_Kernel):
             m, sd = self._scaled(trial)
             fit = -n * np.log(sd) - 0.5 * (squares + n * (m - mean) ** 2) / sd**2
             parameters = {"mean": trial[0].ravel(), "variance": trial[1].ravel() ** 2}
-            prior = centred_log_density(self.family, parameters).reshape(n.shape)
+            prior = self.family.centred_log_density(parameters).reshape(n.shape)
             return np.asarray(fit + prior + 2.0 * np.log(trial[1]))  # of the log of the variance
 
         def step(now: Floats) -> Floats:
@@ -252,7 +251,7 @@ class _Beta(_Kernel):
             if isinstance(self.family, LearnedBeta):
                 assert self.base is not None  # drawn before
                 return np.asarray(fit + self.family.log_density(trial, self.base))
-            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
+            prior = self.family.centred_log_density({"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
             return np.asarray(fit + prior + np.log(a) + np.log(b))
 
         # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely

@@ -18,7 +18,6 @@ from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import tally
-from dpmix.summary.prior import centred_log_density
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
 from tests.helpers import samplers
 from tests.helpers.seeds import rng_of
@@ -348,13 +347,12 @@ def test_densities_of_components_are_those_of_their_own_base() -> None:
     mean, sd = family.draw_given(rng, base)
     parts = {"mean": mean, "variance": sd**2}
     each = [
-        centred_log_density(
-            NormalInverseGamma(float(m), CENTRE[1], CENTRE[2], float(b)),
+        NormalInverseGamma(float(m), CENTRE[1], CENTRE[2], float(b)).centred_log_density(
             {name: values[[i]] for name, values in parts.items()},
         )[0]
         for i, (m, b) in enumerate(base[:, :, 0])
     ]
-    assert centred_log_density(family, parts, base) == pytest.approx(np.array(each))
+    assert family.centred_log_density(parts, base) == pytest.approx(np.array(each))
     law = stats.gamma(SHAPE, scale=CENTRE[3] / SHAPE).logpdf(base[:, 1, 0])
     law += stats.norm(CENTRE[0], SPREAD).logpdf(base[:, 0, 0])
     assert np.ptp(family.log_base(base) - law) == pytest.approx(0.0, abs=1e-9)
@@ -362,13 +360,12 @@ def test_densities_of_components_are_those_of_their_own_base() -> None:
     bases = wide.draw_base(rng, 3)
     means, covariances = wide.split(wide.draw_given(rng, bases))
     each = [
-        centred_log_density(
-            NormalInverseWishart(bases[i, 0], 0.4, 7.0, np.diag(bases[i, 1])),
+        NormalInverseWishart(bases[i, 0], 0.4, 7.0, np.diag(bases[i, 1])).centred_log_density(
             {"mean": means[[i]], "covariance": covariances[[i]]},
         )[0]
         for i in range(3)
     ]
-    found = centred_log_density(wide, {"mean": means, "covariance": covariances}, bases)
+    found = wide.centred_log_density({"mean": means, "covariance": covariances}, bases)
     assert found == pytest.approx(np.array(each))
 
 

@@ -17,7 +17,6 @@ from dpmix.kernels.learned_base import LearnedBase, carry, draw_base_given, lear
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import tally
-from dpmix.summary.prior import centred_log_density
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
 from tests.exact.test_learned_base import LIMIT, partitions
 from tests.helpers import samplers
@@ -274,7 +273,7 @@ def test_densities_of_components_are_less_their_means() -> None:
     known, rng = family(), np.random.default_rng(8)
     base = known.draw_base(rng, 5)
     a, b = known.draw_given(rng, base)
-    found = centred_log_density(known, {"a": a, "b": b}, base)
+    found = known.centred_log_density({"a": a, "b": b}, base)
     for i, ((place,), (rate,)) in enumerate(base):
         of_total = stats.gamma(4.0, scale=1.0 / rate)
         of_share = stats.beta(*Oracle((*BASE, LAMBDA, place)).around(a[i] + b[i]))

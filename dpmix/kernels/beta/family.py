@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
+from dpmix.kernels.layout import LEAST, Floats, Layout, Learned, centred_gamma, log_density_of_base
 
 _LEAST = 1e-10
 _CHUNK = 1 << 20
@@ -211,6 +211,11 @@ class BetaGamma(BetaKernel):
         (a, first), (b, second) = rules
         return np.repeat(a, b.size), np.tile(b, a.size), (first[:, None] * second).ravel()
 
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return log g0 of components as chains files hold them, less its mean under G0, shape (size,)."""
+        a, b = (np.maximum(parameters[name], LEAST) for name in ("a", "b"))
+        return centred_gamma(a, self.a_shape, self.a_rate) + centred_gamma(b, self.b_shape, self.b_rate)
+
     def for_distance(self) -> Self:
         """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
         return replace(self, logit=True)
@@ -338,6 +343,19 @@ class LearnedBeta(BetaKernel, Learned):
     def for_distance(self) -> Self:
         """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
         return replace(self, logit=True)
+
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return log densities of a + b, and of a / (a + b) given it, each less its mean, shape (size,).
+
+        `base` (size, 2, 1): place and rate of each.
+        """
+        assert base is not None  # which such chains have
+        a, b = (np.maximum(parameters[name], LEAST) for name in ("a", "b"))
+        one, other = self.around(base[:, 0, 0], a + b)
+        mean = special.digamma(one + other)
+        left, right = np.log(a / (a + b)) - special.digamma(one), np.log(b / (a + b)) - special.digamma(other)
+        of_share = (one - 1.0) * (left + mean) + (other - 1.0) * (right + mean)
+        return np.asarray(centred_gamma(base[:, 1, 0] * (a + b), self.shapes, 1.0) + of_share)
 
     def log_base(self, base: Floats) -> Floats:
         """Return the log prior density of place and rate (.., 2, 1), up to a constant; shape (..,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,6 +110,20 @@ class NormalInverseWishart:
         scale = np.prod(np.diagonal(root, axis1=1, axis2=2), axis=1) / (2.0 * np.pi) ** (0.5 * self.size)
         return np.asarray(np.exp(-0.5 * square) * (weights * scale)[:, None])
 
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return log g0 of components as chains files hold them, less its mean under G0, shape (size,)."""
+        mean, covariance = parameters["mean"], parameters["covariance"]
+        d, nu = self.size, self.nu
+        halves = special.digamma(0.5 * (nu - np.arange(d))).sum()
+        log_mean = np.linalg.slogdet(self.psi)[1] - halves - d * math.log(2.0)
+        logs = np.linalg.slogdet(covariance)[1]
+        inverse = np.linalg.inv(covariance)
+        trace = np.einsum("ij,kji->k", self.psi, inverse)
+        gap = mean - self.mu0
+        square = self.lam * np.einsum("ki,kij,kj->k", gap, inverse, gap)
+        of_covariance = -0.5 * (nu + d + 2.0) * (logs - log_mean) - 0.5 * (trace - nu * d)
+        return np.asarray(of_covariance - 0.5 * (square - d))
+
 
 @dataclass(frozen=True, eq=False)
 class LearnedWishart(NormalInverseWishart, Learned):
@@ -169,6 +184,11 @@ class LearnedWishart(NormalInverseWishart, Learned):
         root = np.sqrt(np.diagonal(self.psi) / base[:, 1])
         mean = self.mu0 + root * (parameters["mean"] - base[:, 0])
         return {"mean": mean, "covariance": parameters["covariance"] * root[:, :, None] * root[:, None, :]}
+
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return that of components measured by locations and scales (size, 2, d), under `centre`."""
+        assert base is not None  # which such chains have
+        return self.centre.centred_log_density(self.relative(parameters, base))
 
     def column(self, number: int) -> LearnedNormal:  # type: ignore[override]  # which is one too
         """Return the family of one column."""

@@ -12,6 +12,7 @@ Pr(IG(a, b) >= eta^2) = P(a, x) is too small for a double.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
+from dpmix.kernels.layout import LEAST, Floats, Layout, Learned, log_density_of_base
 
 LEVELS = 500
 FAR = 1e9
@@ -161,6 +162,25 @@ class NormalInverseGamma(NormalKernel):
         mean = self.mu0 + np.sqrt(variance / self.lam) * rng.standard_normal(size)
         return np.stack([mean, np.sqrt(variance)])
 
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return log g0 of components as chains files hold them, less its mean under G0, shape (size,)."""
+        log_mean = math.log(self.b) - float(special.digamma(self.a))
+        variance = np.maximum(parameters["variance"], LEAST)
+        return _centred(self, parameters["mean"], variance, log_mean, self.a)
+
+
+def _centred(
+    base: NormalInverseGamma | TruncatedNormalInverseGamma,
+    mean: Floats,
+    variance: Floats,
+    log_mean: float,
+    inverse: float,
+) -> Floats:
+    """Return the log density less its mean, given the means of log variance and of b / variance under it."""
+    gap = base.lam * (mean - base.mu0) ** 2 / variance
+    spread = -(base.a + 1.5) * (np.log(variance) - log_mean) - (base.b / variance - inverse)
+    return np.asarray(spread - 0.5 * (gap - 1.0))
+
 
 def levels_of_nodes(far: float, count: int) -> Floats:
     """Levels in (0, 1) evenly spaced in logit, from 1/(1 + far) to far/(1 + far)."""
@@ -261,6 +281,11 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
         """Return E[log tau2] and E[b / tau2] under the base measure, by quadrature."""
         t, weights = self._rule
         return float(np.log(self.floor) + weights @ t), float(self.b / self.floor * (weights @ np.exp(-t)))
+
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return log g0 of components as chains files hold them, less its mean under G0, shape (size,)."""
+        total = np.maximum(parameters["variance"], LEAST) + self.floor  # of a released value
+        return _centred(self, parameters["mean"], total, *self.prior_means())
 
     @cached_property
     def mixture(self) -> tuple[Floats, Floats]:
@@ -363,6 +388,11 @@ class LearnedNormal(NormalScaleMixture, Learned):
         factor = self.b / base[:, 1, 0]
         mean = self.mu0 + np.sqrt(factor) * (parameters["mean"] - base[:, 0, 0])
         return {"mean": mean, "variance": factor * parameters["variance"]}
+
+    def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
+        """Return that of components measured by location and scale (size, 2, 1), under `centre`."""
+        assert base is not None  # which such chains have
+        return self.centre.centred_log_density(self.relative(parameters, base))
 
     @cached_property
     def mixture(self) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.spec import load_spec
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.prior import centred_log_density, log_prior
+from dpmix.summary.prior import log_prior
 from dpmix.summary.sensitivity import (
     SENSITIVE,
     Index,
@@ -170,7 +170,7 @@ def parameters_of(family: Any, size: int) -> tuple[dict[str, Floats], Floats]:
 @pytest.mark.parametrize("family", [BASE, TRUNCATED, BETA, NIW], ids=["nig", "truncated", "beta", "niw"])
 def test_base_densities_are_scipys_less_their_mean(family: Any) -> None:
     parameters, logs = parameters_of(family, 4000)
-    found = centred_log_density(family, parameters)
+    found = family.centred_log_density(parameters)
     np.testing.assert_allclose(found - found[0], logs - logs[0], rtol=1e-6, atol=1e-6)
     assert abs(found.mean()) < 4.5 * found.std() / np.sqrt(found.size)
 
@@ -224,7 +224,7 @@ def test_weights_are_those_of_a_base_measure_raised_to_a_power(unit: float) -> N
         for block in blocks:
             law, _ = updated(base, z[block])
             mean, sd = law.draw(rng, count)
-            total += centred_log_density(base, {"mean": mean, "variance": sd**2})
+            total += base.centred_log_density({"mean": mean, "variance": sd**2})
             if 0 in block:
                 means_drawn.append(mean)
         logs.append(total)
