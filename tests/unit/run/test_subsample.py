@@ -100,10 +100,19 @@ def test_what_a_summary_says_of_it(tmp_path: Path) -> None:
 def test_true_labels_are_drawn_for_allocations_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int, int]] = []
     monkeypatch.setattr(summarizing, "true_labels", lambda *given: calls.append(given))
-    data = {"simulate": "three_gaussians", "n": N, "seed": 1}
+    spec = {"data": {"simulate": "three_gaussians", "n": N, "seed": 1}}
     for kept in (np.empty(0), np.arange(3)):
         summarizing._true_labels(
-            cast(Chains, SimpleNamespace(kept=kept, n=N, spec={"data": data}, attrs={"simulated": True}))
+            cast(
+                Chains,
+                SimpleNamespace(
+                    kept=kept,
+                    n=N,
+                    spec=spec,
+                    stated=lambda name: spec.get(name, {}),
+                    attrs={"simulated": True},
+                ),
+            )
         )
     assert calls == [("three_gaussians", N, 1)]
 
