@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels import draw_within, fill_masses, value
 from dpmix.kernels.beta.kernel import Beta
-from dpmix.kernels.kernel_functions import draw_within, fill_masses, value
 from dpmix.kernels.normal.kernel import NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
     augment,

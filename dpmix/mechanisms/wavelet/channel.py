@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels import draw_within, fill_masses
 from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.intervals import fill_log_masses
-from dpmix.kernels.kernel_functions import draw_within, fill_masses
 from dpmix.kernels.normal.kernel import NormalNIG
 from dpmix.mechanisms.channels.channel_functions import (
     cell_of,

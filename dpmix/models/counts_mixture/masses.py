@@ -42,8 +42,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels import fill_masses
 from dpmix.kernels.beta.kernel import A, B, Beta
-from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.additive_beta import (

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels import theta_rows
-from dpmix.kernels.kernel_functions import draw_prior, fill_masses, propose
+from dpmix.kernels import draw_prior, fill_masses, propose, theta_rows
 from dpmix.models.counts.cell_counts import couple, ladder_power, log_release, share_out
 from dpmix.models.counts.latent_counts import sweep_counts
 from dpmix.numerics.jit import njit

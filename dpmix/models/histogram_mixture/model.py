@@ -11,8 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.kernels import fill_masses
 from dpmix.kernels.beta.kernel import A, B, Beta
-from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
 from dpmix.models.counts.latent_counts import draw_shares, group_masses, make_latent, start_counts

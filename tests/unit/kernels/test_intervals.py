@@ -282,3 +282,24 @@ def test_the_interpreter_gives_the_same_numbers():
     text = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     other = [float.fromhex(word) for word in text.stdout.split()]
     assert numbers() == pytest.approx(other, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "dpmix.mechanisms.channels.histograms",
+        "dpmix.mechanisms.square_wave.channel",
+        "dpmix.mechanisms.wavelet.channel",
+        "dpmix.models.counts_mixture.masses",
+        "dpmix.models.histogram_mixture.model",
+    ],
+)
+def test_what_asks_for_masses_of_cells_has_them_in_a_process_of_its_own(module: str) -> None:
+    """They are registered where they are written, which no other module needs to have imported."""
+    code = (
+        f"import {module}\n"
+        "from dpmix.kernels.kernel_functions import draw_within, fill_masses\n"
+        "print(len(fill_masses.registered), len(draw_within.registered))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [int(each) >= 2 for each in found.stdout.split()] == [True, True]
