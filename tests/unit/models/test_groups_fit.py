@@ -67,7 +67,7 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "predict": [[0.0, 0.0], [1.0, 0.0]],
             "prior_sd": 5.0,
         },
-        "sampler": {"iterations": 1500, "burn_in": 500, "chains": 2, "seed": 1},
+        "sampler": {"iterations": 9000, "burn_in": 1000, "thin": 8, "chains": 2, "seed": 1},
     }
     return fitted(spec, folder)
 
