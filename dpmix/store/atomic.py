@@ -74,24 +74,36 @@ def claimed(path: str | Path | None) -> Iterator[None]:
 
 def _claim(claim: Path, path: str | Path) -> int:
     """Return the handle of a locked file."""
+    try:
+        return lock_now(claim, 0o600)
+    except BlockingIOError:
+        busy = f"another process is writing {path}; give another name, or wait for it"
+        raise UsageError(f"{busy}; nothing was drawn or spent") from None
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+def lock_now(lock: Path, mode: int) -> int:
+    """Return the handle of a file that is locked by this process, made with a mode where it is not there.
+
+    Raises
+    ------
+    BlockingIOError
+        When another process holds it.
+    OSError
+        When it cannot be made or locked.
+    """
     while True:
-        try:
-            handle = os.open(claim, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise DataError(f"cannot write {path}: {reason(error)}") from error
+        handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, mode)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(claim)):
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
                 return handle
-        except BlockingIOError:
-            os.close(handle)
-            busy = f"another process is writing {path}; give another name, or wait for it"
-            raise UsageError(f"{busy}; nothing was drawn or spent") from None
         except FileNotFoundError:
-            pass  # whoever had it removed it between our two steps
-        except OSError as error:
+            pass  # somebody removed it between our two steps
+        except OSError:
             os.close(handle)
-            raise DataError(f"cannot write {path}: it cannot be locked: {reason(error)}") from error
+            raise
         os.close(handle)
 
 

@@ -13,7 +13,6 @@ the fingerprints (`dpmix.privacy.fingerprint`).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import time
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.ledger import Book
-from dpmix.store.atomic import reason, replacing
+from dpmix.store.atomic import lock_now, reason, replacing
 
 MAX_BYTES = 64 << 20
 PATIENCE = 60.0
@@ -221,23 +220,13 @@ def _locked(lock: Path, path: str | os.PathLike[str]) -> Iterator[int]:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be locked by {lock.name}: {reason(error)}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(lock)):
-                break
+            handle = lock_now(lock, 0o666)
+            break
         except BlockingIOError:
             if time.monotonic() > end:
-                os.close(handle)
                 raise DataError(f"{path}: is held by another process for more than {PATIENCE:g} s") from None
-        except FileNotFoundError:
-            pass  # somebody removed it between our two steps
         except OSError as error:
-            os.close(handle)
-            raise DataError(f"{path}: cannot be locked: {reason(error)}") from error
-        os.close(handle)
+            raise DataError(f"{path}: cannot be locked by {lock.name}: {reason(error)}") from error
         time.sleep(0.01)
     try:
         yield handle
