@@ -326,7 +326,8 @@ def _ledger_problem(scenario: Scenario, base: Path, folder: Path) -> list[str]:
     spent = [entry["number"] for entry in new.entries[len(old.entries) :] if entry["type"] == "spend"]
     if not scenario.spends:
         return ["spent something"] if spent else []
-    drawn = [path for path in folder.iterdir() if path.name.startswith((".r.", ".s."))]
+    begun = [path for path in folder.iterdir() if path.name.startswith((".r.", ".s."))]
+    drawn = [path for path in begun if path.stat().st_size or not path.name.endswith(".claim.partial")]
     drawn += [folder / name for name in scenario.outputs if (folder / name).exists() and not scenario.old]
     if drawn and not spent:
         return ["drew without spending"]
