@@ -350,6 +350,8 @@ class Spending:
     def _agreed(self, book: Book) -> Account:
         """Return the account with the budget that holds: the ledger's, or the spec's where it has none."""
         name = book.name(self._stated)
+        if self.whole is not None:
+            book.check_told(self.whole, "data.part.of")
         book.check_place(name, self.whole)
         account = book.counted(self.whole or name, self.accountant)
         if self.budget is None or account.budget == self.budget:
