@@ -148,6 +148,15 @@ def test_npy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "more"), [("H\u00f6he", ", whose letters are encoded otherwise"), ("H\u00f6hen", "")]
+)
+def test_names_of_columns_that_read_alike(tmp_path: Path, asked: str, more: str) -> None:
+    path = table(tmp_path / "t.csv", "Ho\u0308he\n1\n2\n")
+    with pytest.raises(DataError, match=re.escape(f"no column {asked!r}; did you mean 'Ho\u0308he'{more}?")):
+        load_table(path, [asked])
+
+
+@pytest.mark.parametrize(
     ("array", "message"),
     [
         (np.zeros((2, 2, 2)), "3 dimensions"),
