@@ -41,7 +41,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "spec.yaml").write_text(json.dumps(small_spec()))
     (folder / "bounded.yaml").write_text(json.dumps(BOUNDED))
     data = {"path": "other.csv", "column": "age", "domain": [0, 99]}
-    (folder / "local.yaml").write_text(json.dumps(small_spec() | {"data": data}))
+    local = {"data": data, "mechanism": {"kind": "laplace", "epsilon": 1}}
+    (folder / "local.yaml").write_text(json.dumps(local))
     return folder
 
 
