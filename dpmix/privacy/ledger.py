@@ -213,8 +213,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _as_read(name: str) -> str:
-    """Return a name without what a reader may not see of it."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    """Return a name without capitals, and with its letters encoded in one way."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 FIRST = "data"

@@ -209,3 +209,4 @@ def test_names_that_a_ledger_has_already_stay() -> None:
     for name in ("men", "Men"):  # as earlier versions entered them
         book.spend(name, NOISE, Guarantee(0.5, 0.0, None), "t", "0")
     assert [book.name(name) for name in ("men", "Men")] == ["men", "Men"]
+    assert book.name("men\u00b2") == "men\u00b2"  # which is told from men2, and from men
