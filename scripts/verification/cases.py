@@ -287,7 +287,7 @@ def _regressions() -> list[Case]:
             unknown,
         ),
         "all unknown, truncated": (
-            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True),
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, truncated=True),
             unknown | {"response": "truncated"},
         ),
         "all unknown, clamped predictors": (
@@ -295,13 +295,13 @@ def _regressions() -> list[Case]:
             unknown | {"predictors": "clamped"},
         ),
         "all unknown, truncated, clamped predictors": (
-            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True, clamped=True),
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, truncated=True, clamped=True),
             unknown | {"response": "truncated", "predictors": "clamped"},
         ),
     }
     # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor
     default = laws.Regression(
-        1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16, learned=True
+        1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, scale=4.0 * 4.0 / 25.0, lam=0.16, learned=True
     )
     laws_and_models["default prior"] = (default, {})
     laws_and_models["learned errors, truncated, clamped predictors"] = (

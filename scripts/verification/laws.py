@@ -203,6 +203,7 @@ class Regression(Entries):
     sigma2_prior: tuple[float, float]
     x_known: bool
     nu: float
+    _: dataclasses.KW_ONLY
     truncated: bool = False
     scale: float = 1.0
     lam: float = 1.0
