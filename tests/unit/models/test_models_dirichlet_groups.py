@@ -12,7 +12,12 @@ from scipy import stats
 from dpmix.errors import DataError, SpecError
 from dpmix.models.dirichlet.alpha import gamma_prior
 from dpmix.models.dirichlet.build import build
-from dpmix.models.dirichlet.groups import GroupedCompositions, GroupedCompositionsChain, _transfer_jointly
+from dpmix.models.dirichlet.groups import (
+    GroupedCompositions,
+    GroupedCompositionsChain,
+    _move_apart,
+    _transfer_jointly,
+)
 from dpmix.models.dirichlet.latent_records import Shapes, set_shapes
 from dpmix.models.latent_groups import draw_sizes, grouped_sums, next_batch
 from dpmix.release.sanitized import Release
@@ -106,21 +111,22 @@ def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
             assert abs(mean - wanted[name]) < LIMIT * error + 0.002, (group, name)
 
 
-def move_alone(chain: GroupedCompositionsChain, count: int) -> None:
-    """Move records together with the parameters of both groups, and do nothing else."""
+def move_alone(chain: GroupedCompositionsChain, count: int, move: str) -> None:
+    """Move records or the parameters of two groups together with the rest, and do nothing else."""
     groups, d = chain.alpha.shape
     law, plan = chain.model.law, chain.model.plan
     shapes = Shapes(chain.alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
         set_shapes(Shapes(*(part[group] for part in shapes)))
     for _ in range(count):
+        if move == "apart":
+            _move_apart(law, chain.rng, shapes, chain.held)
+            continue
         pair = next_batch(chain.rng, groups, plan.most)
         _transfer_jointly(law, chain.rng, shapes, chain.held, *pair)
 
 
-def joint_p_values(
-    plan: str, restarts: int, *, alone: bool = False, scored: bool = False
-) -> dict[str, float]:
+def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = False) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, groups, n, threshold = np.random.default_rng(21), 3, 3, 9, 0.1
     shape = np.array([0.7, 2.0, 6.0])  # parts of both kinds of maps
@@ -158,7 +164,7 @@ def joint_p_values(
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
             model.law.sizes[:] = own_sizes[:-1] + rng.laplace(0.0, scales[0], groups - 1)
             if alone:
-                move_alone(chain, 12)
+                move_alone(chain, 12, alone)
             else:
                 chain.sweep(2)
         alphas[row], sizes[row] = chain.alpha, np.diff(chain.starts)
@@ -182,17 +188,18 @@ def joint_p_values(
 @pytest.mark.parametrize(
     ("plan", "alone", "scored"),
     [
-        ("plain", False, False),
-        ("joint", False, False),
-        ("soma, joint", False, False),
-        ("joint", True, False),
-        pytest.param("plain", False, True, marks=pytest.mark.matrix),
-        ("joint", False, True),
-        pytest.param("soma, joint", False, True, marks=pytest.mark.matrix),
-        pytest.param("joint", True, True, marks=pytest.mark.matrix),
+        ("plain", "", False),
+        ("joint", "", False),
+        ("soma, joint", "", False),
+        ("joint", "sizes", False),
+        ("joint", "apart", True),
+        pytest.param("plain", "", True, marks=pytest.mark.matrix),
+        ("joint", "", True),
+        pytest.param("soma, joint", "", True, marks=pytest.mark.matrix),
+        pytest.param("joint", "sizes", True, marks=pytest.mark.matrix),
     ],
 )
-def test_joint_law_is_invariant(plan: str, alone: bool, scored: bool) -> None:
+def test_joint_law_is_invariant(plan: str, alone: str, scored: bool) -> None:
     values = joint_p_values(plan, 2000 if alone else 500, alone=alone, scored=scored)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
