@@ -119,7 +119,7 @@ def move_alone(chain: GroupedCompositionsChain, count: int, move: str) -> None:
     for group in range(groups):
         set_shapes(Shapes(*(part[group] for part in shapes)))
     for _ in range(count):
-        if move == "apart":
+        if move.startswith("apart"):
             _move_apart(law, chain.rng, shapes, chain.held)
             continue
         pair = next_batch(chain.rng, groups, plan.most)
@@ -130,7 +130,7 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, groups, n, threshold = np.random.default_rng(21), 3, 3, 9, 0.1
     shape = np.array([0.7, 2.0, 6.0])  # parts of both kinds of maps
-    scales = [1.5, 0.8]
+    scales = [1.5, 0.1 if alone == "apart, clear sums" else 0.8]
     choice = Choice((0.2, 0.1, 0.02), (0.0, 0.0, 0.0), 3.0) if scored else None
     release = stated_groups([3.0, 3.0, *[0.0] * 9], n, groups, threshold, scales, choice=choice)
     model = model_of(release, plan)
@@ -139,6 +139,7 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
     assert isinstance(chain, GroupedCompositionsChain)
     chain.slopes.spread[:] = [1.0, 0.6, -0.5, 0.3]  # steep ones, with which moves are nothing but right
     alphas, sizes, first = np.empty((restarts, groups, d)), np.empty((restarts, groups)), []
+    noise, score_noise = [], []  # of what was released last, given the state after it
 
     def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
         pi = rng.dirichlet(np.ones(groups), count)
@@ -164,15 +165,24 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
             model.law.sizes[:] = own_sizes[:-1] + rng.laplace(0.0, scales[0], groups - 1)
             if alone:
-                move_alone(chain, 12, alone)
+                move_alone(chain, 60 if alone.startswith("apart") else 12, alone)
             else:
                 chain.sweep(2)
         alphas[row], sizes[row] = chain.alpha, np.diff(chain.starts)
+        own_records, j = np.split(chain.records, chain.starts[1:-1], axis=1), row % d
+        held = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
+        noise.append(stats.laplace.cdf(model.law.sums[j, j], held, scales[1]))
+        if choice is not None:
+            score_noise.append(model.law.scores.noisy[j] - choice.counts(chain.records)[j])
         group = int(np.searchsorted(chain.starts, row % n, side="right")) - 1
         share, mine = math.exp(chain.records[0, row % n]), chain.alpha[group]
         first.append(stats.beta.cdf(share, mine[0], mine[1:].sum()))
     fresh, fresh_sizes = draw(20 * restarts)
     values = {"first share": float(stats.kstest(first, "uniform").pvalue)}
+    values["noise of sums"] = float(stats.kstest(noise, "uniform").pvalue)
+    if choice is not None:
+        fresh_noise = np.concatenate([choice.noise(rng) for _ in range(10 * restarts)])
+        values["noise of scores"] = float(stats.ks_2samp(score_noise, fresh_noise).pvalue)
     for group in range(groups):
         values[f"size {group}"] = float(
             stats.chi2_contingency(
@@ -193,6 +203,7 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
         ("soma, joint", "", False),
         ("joint", "sizes", False),
         ("joint", "apart", True),
+        ("joint", "apart, clear sums", True),
         pytest.param("plain", "", True, marks=pytest.mark.matrix),
         ("joint", "", True),
         pytest.param("soma, joint", "", True, marks=pytest.mark.matrix),
