@@ -133,21 +133,25 @@ def window_sums(masses, reach, out):
         out[:] = masses
         return
     from_left, from_right = np.empty(cells), np.empty(cells)
-    total = 0.0
-    for c in range(cells):
-        total = masses[c] + (total if c % near > 0 else 0.0)
-        from_left[c] = total
-    for c in range(cells - 1, -1, -1):
-        total = masses[c] + (total if c < cells - 1 and (c + 1) % near > 0 else 0.0)
-        from_right[c] = total
-    for j in range(cells + 2 * reach):
-        first, last = j - 2 * reach, min(j, cells - 1)
-        if first <= 0:
-            out[j] = from_left[last]
-        elif last // near == first // near:  # a whole block, or what there is of the last one
-            out[j] = from_right[first]
-        else:
-            out[j] = from_right[first] + from_left[last]
+    for first in range(0, cells, near):
+        stop, left, right = min(first + near, cells), 0.0, 0.0
+        for c in range(first, stop):
+            left += masses[c]
+            from_left[c] = left
+        for c in range(stop - 1, first - 1, -1):
+            right += masses[c]
+            from_right[c] = right
+    for j in range(near):
+        out[j] = from_left[j]
+    for first in range(1, cells):
+        out[first + 2 * reach] = from_right[first]
+    for block in range(near, cells, near):  # windows that reach into it from the block before
+        for last in range(block, min(block + near - 1, cells)):
+            out[last] += from_left[last]
+    # windows beyond the last cell that begin in the block before its
+    begun = (cells - 1) // near * near
+    for first in range(max(cells - 2 * reach, 1), begun):
+        out[first + 2 * reach] += from_left[cells - 1]
 
 
 def _log_marginal(channel, kernel, z, theta, h):

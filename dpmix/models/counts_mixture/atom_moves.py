@@ -158,6 +158,15 @@ def adopt(work, theta, place, slot):
 
 
 @njit
+def adopt_along(work, theta, h):
+    """Take over what is proposed for atom h with all others."""
+    for i in range(len(theta)):
+        theta[i, h] = work.theta_at[i, h]
+    _copy(work.rows_along[h], work.rows[h])
+    work.sloped[h] = work.sloped_along[h]
+
+
+@njit
 def _copy(source, target):
     for i in range(source.shape[0]):
         for c in range(source.shape[1]):

@@ -19,12 +19,15 @@ Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard 
 cell need not come from tails of the beta distribution at each edge: with pieces of the bounds narrow beside
 its standard deviation, the integrals of f and of f exp(-u/s), u the distance from either end of the piece,
 are Gauss-Legendre sums at nodes that are laid out once and whose logarithms are known, an exponential each.
-In the two end pieces f = y^(a-1) (1-y)^(b-1)/B(a, b) is not smooth; there (1-y)^(b-1) exp(r y) =
-sum_k c_k y^k, with
+In the two end pieces f = y^(a-1) (1-y)^(b-1)/B(a, b) is not smooth. Its integral over [0, d] is the series
+
+    d^a (1-d)^b / (a B(a, b)) sum_k d^k (a+b) .. (a+b+k-1) / ((a+1) .. (a+k))
+
+of positive terms, and with (1-y)^(b-1) exp(r y) = sum_k c_k y^k,
 
     (k + 1) c_(k+1) = k c_k - (b - 1) c_k + r (c_k - c_(k-1)),    c_0 = 1,
 
-and the integral over [0, d] is sum_k c_k d^(a+k)/(a + k) over B(a, b).
+that of f exp(r y) is sum_k c_k d^(a+k)/(a + k) over B(a, b), whose terms cancel where b d is large.
 
 Errors are below 1e-12 of the whole for pieces of at most two thirds of a standard deviation (`can_sum`),
 which is no more than what tails at edges have. From these sums come the outputs of a square wave and, in two
@@ -116,7 +119,8 @@ class MassCells(NamedTuple):
 
     edges (E,): finite ones, E + 1 cells between them; outputs (B,): numbers of the cells where outputs are
     finite, which then have no edges; nodes, weights (m,), first (B + 1,): of a quadrature in each cell, where
-    one is needed; tails (3, E), spare (2, m): scratch; pieces: of the bounds, for beta kernels.
+    one is needed; tails (3, E), of a square wave (3, M + 1), spare (2, m): scratch; pieces: of the bounds,
+    for beta kernels.
     """
 
     edges: Any
@@ -134,13 +138,17 @@ def make_cells(
     outputs: Floats,
     rule: tuple[Floats, Floats, NDArray[np.int64]] | None = None,
     pieces: BetaPieces = NO_PIECES,
+    tails: int | None = None,
 ) -> MassCells:
-    """Return cells between edges, or of outputs, with the nodes, weights and offsets of a quadrature."""
+    """Return cells between edges, or of outputs, with the nodes, weights and offsets of a quadrature.
+
+    tails: number of places at which tails are wanted, where these are not the edges.
+    """
     none = np.zeros(0)
     nodes, weights, first = (none, none, np.zeros(1, dtype=np.int64)) if rule is None else rule
     room = max(len(nodes), len(edges), len(outputs)) + 2
-    tails, spare = np.zeros((3, len(edges))), np.zeros((2, room))
-    return MassCells(edges, outputs, nodes, weights, first, tails, spare, pieces)
+    scratch, spare = np.zeros((3, len(edges) if tails is None else tails)), np.zeros((2, room))
+    return MassCells(edges, outputs, nodes, weights, first, scratch, spare, pieces)
 
 
 def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
@@ -150,6 +158,8 @@ def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> Mass
         return make_cells(edges, outputs, rule, _pieces_for(channel, kernel, edges))
     if isinstance(kernel, Beta):
         return make_cells(edges, outputs, pieces=_pieces_for(channel, kernel, edges))
+    if isinstance(channel, SquareWaveNoise):
+        return make_cells(edges, outputs, tails=len(channel.edges) + 2)
     return make_cells(edges, outputs)
 
 
@@ -238,12 +248,8 @@ def _fill_laplace(channel: LaplaceNoise, kernel: NormalNIG, theta, h, cells, row
 
 
 @njit
-def _fill_normal(mean, variance, seen, cells, rows):
-    """Set `rows` for z ~ N(mean, seen), of which `variance` is the component's."""
-    sd = math.sqrt(seen)
-    edges, tails = cells.edges, cells.tails
-    inverse = 1.0 / sd
-    tail, density, slope = tails[0], tails[1], tails[2]
+def _normal_tails(mean, inverse, edges, tail, density, slope):
+    """Set the smaller tail of a normal law, its density and the derivative of this at each edge."""
     for i in range(len(edges)):
         t = (edges[i] - mean) * inverse
         a = abs(t)
@@ -251,6 +257,15 @@ def _fill_normal(mean, variance, seen, cells, rows):
         tail[i] = 0.5 * bell * erfcx(_HALF * a)
         density[i] = _TOP * inverse * bell
         slope[i] = -t * inverse * density[i]
+
+
+@njit
+def _fill_normal(mean, variance, seen, cells, rows):
+    """Set `rows` for z ~ N(mean, seen), of which `variance` is the component's."""
+    sd = math.sqrt(seen)
+    edges, tails = cells.edges, cells.tails
+    inverse = 1.0 / sd
+    _normal_tails(mean, inverse, edges, tails[0], tails[1], tails[2])
     _fill_differences(mean, variance, edges, tails, rows)
     for c in range(1, len(edges)):
         width = edges[c] - edges[c - 1]
@@ -277,11 +292,51 @@ def _fill_none(channel: NoNoise, kernel: NormalNIG, theta, h, cells, rows):
     return _fill_normal(theta[MEAN, h], theta[VARIANCE, h], theta[VARIANCE, h], cells, rows)
 
 
+@fill_rows.register
+def _fill_square_wave(channel: SquareWaveNoise, kernel: NormalNIG, theta, h, cells, rows):
+    """Differences of tails at the ends of what is near each output; of wide components, as of cells."""
+    mean, variance = theta[MEAN, h], theta[VARIANCE, h]
+    inverse, edges, tails = 1.0 / math.sqrt(variance), channel.edges, cells.tails
+    last, reach = len(edges), int(channel.reach)
+    tail, density, slope = tails[0], tails[1], tails[2]
+    # the ends of cell c are at c and c + 1; those of the outer cells, infinite, have nothing beyond them
+    _normal_tails(mean, inverse, edges, tail[1 : last + 1], density[1 : last + 1], slope[1 : last + 1])
+    tail[0] = tail[last + 1] = density[0] = density[last + 1] = slope[0] = slope[last + 1] = 0.0
+    above = 1  # the first end that is not below the mean
+    while above <= last and edges[above - 1] < mean:
+        above += 1
+    gain = (channel.odds - 1.0) / channel.total
+    least, half = 1.0 / channel.total, 0.5 * variance * gain
+    masses, by_mean, by_log = rows[0], rows[1], rows[2]
+    for c in range(len(masses)):
+        j = int(cells.outputs[c])
+        low, high = max(j - 2 * reach, 0), min(j, last) + 1
+        left, right = tail[low], tail[high]
+        near = left - right if low >= above else (right - left if high < above else 1.0 - right - left)
+        masses[c] = least + gain * near
+        by_mean[c] = gain * (density[low] - density[high])
+        by_log[c] = half * (slope[high] - slope[low])
+    width = (2.0 * reach + 1.0) * (channel.hi - channel.lo) / (last + 1)
+    if width * _WIDE * inverse < 1.0:
+        for c in range(len(masses)):
+            j = int(cells.outputs[c])
+            if j > 2 * reach and j < last:
+                left, right = edges[j - 2 * reach - 1], edges[j]
+                middle, span = (0.5 * (left + right) - mean) * inverse, 0.5 * (right - left) * inverse
+                if 2.0 * span * (1.0 + abs(middle)) < _BEND:
+                    total = 0.0
+                    for k in range(4):
+                        gap = middle + span * _NODES[k]
+                        total += _WEIGHTS[k] * exp(-0.5 * gap * gap)
+                    masses[c] = least + gain * (span * _TOP * total)
+    return True
+
+
 def _no_slopes(channel, kernel, theta, h, cells, rows):
     """Leave the derivatives: they came with the masses."""
 
 
-for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
+for _channel in (LaplaceNoise, GaussianNoise, NoNoise, SquareWaveNoise):
     fill_slopes.register(_no_slopes, _channel, NormalNIG)
 
 # Beta kernels, and outputs
@@ -350,7 +405,7 @@ def _fill_laplace_beta(channel: LaplaceNoise, kernel: Beta, theta, h, cells, row
     a, b, edges, last = theta[A, h], theta[B, h], cells.edges, len(cells.edges)
     scale = channel.scale / kernel.width
     sides, masses = cells.spare[0, :last], rows[0]
-    if can_sum(a, b, cells.pieces):
+    if can_sum_sides(a, b, cells.pieces):
         _sum_laplace(a, b, scale, cells.pieces, masses)
         return False
     panels = laplace_panels(a, b, scale)
@@ -484,15 +539,11 @@ def _differences(channel, kernel, theta, h, cells, rows):
 
 for _kernel in (NormalNIG, Beta):
     fill_rows.register(_fill_outputs, BinomialNoise, _kernel)
-    for _outputs in (BinomialNoise, SquareWaveNoise):
-        fill_slopes.register(_differences, _outputs, _kernel)
+    fill_slopes.register(_differences, BinomialNoise, _kernel)
 
 
-for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
+for _channel in (LaplaceNoise, GaussianNoise, NoNoise, SquareWaveNoise):
     fill_slopes.register(_differences, _channel, Beta)
-
-
-fill_rows.register(_fill_outputs, SquareWaveNoise, NormalNIG)
 
 # Integrals of a beta density over pieces of its interval
 
@@ -586,8 +637,17 @@ def can_sum(a, b, pieces):
         return False
     total = a + b
     variance = a * b / (total * total * (total + 1.0))
-    wide, end = _NARROW * pieces.widest, max(cuts[1], 1.0 - cuts[len(cuts) - 2])
-    return variance >= wide * wide and max(a, b) * end <= _STEEPEST
+    wide = _NARROW * pieces.widest
+    return variance >= wide * wide
+
+
+@njit
+def can_sum_sides(a, b, pieces):
+    """Return whether sums with exponentials over these pieces are exact."""
+    if not can_sum(a, b, pieces):
+        return False
+    cuts = pieces.cuts
+    return max(a, b) * max(cuts[1], 1.0 - cuts[len(cuts) - 2]) <= _STEEPEST
 
 
 @njit
@@ -606,17 +666,39 @@ def _end_piece(a, b, width, rate, constant):
 
 
 @njit
+def _tail_piece(a, b, width, constant):
+    """Return the integral over [0, width] of y^(a-1) (1-y)^(b-1), times exp(-constant); no term cancels."""
+    term = value = 1.0
+    for k in range(_TERMS):
+        term *= (a + b + k) / (a + 1.0 + k) * width
+        value += term
+        if term < 1e-17 * value:
+            break
+    return value / a * math.exp(a * math.log(width) + b * math.log1p(-width) - constant)
+
+
+@njit
+def _heights(a, b, nodes, constant, out):
+    """Set ``out[q]`` to y f(y) (1 - y) at the nodes."""
+    left, right = nodes[0], nodes[1]
+    for q in range(nodes.shape[1]):
+        out[q] = exp(a * left[q] + b * right[q] - constant)
+
+
+@njit
 def sum_pieces(a, b, pieces, masses):
     """Set the masses of the pieces (C - 1,)."""
-    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
+    weights, first, cuts = pieces.weights[0], pieces.first, pieces.cuts
     last, constant = len(first) - 2, log_beta(a, b)
+    values = np.empty(len(weights))
+    _heights(a, b, pieces.nodes, constant, values)
     for k in range(1, last):
         total = 0.0
         for q in range(first[k], first[k + 1]):
-            total += weights[0, q] * math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+            total += weights[q] * values[q]
         masses[k] = total
-    masses[0] = _end_piece(a, b, cuts[1], 0.0, constant)
-    masses[last] = _end_piece(b, a, 1.0 - cuts[last], 0.0, constant)
+    masses[0] = _tail_piece(a, b, cuts[1], constant)
+    masses[last] = _tail_piece(b, a, 1.0 - cuts[last], constant)
 
 
 @njit
@@ -625,12 +707,11 @@ def sum_table(a, b, pieces, masses):
     nodes, cuts, table = pieces.nodes, pieces.cuts, pieces.table
     size, constant = nodes.shape[1], log_beta(a, b)
     values = np.empty(table.shape[1])
-    for q in range(size):
-        values[q] = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+    _heights(a, b, nodes, constant, values)
     low, high = cuts[1], 1.0 - cuts[len(cuts) - 2]
     for j in range(_MOMENTS):
-        values[size + j] = _end_piece(a + j, b, low, 0.0, constant)
-        values[size + _MOMENTS + j] = _end_piece(b + j, a, high, 0.0, constant)
+        values[size + j] = _tail_piece(a + j, b, low, constant)
+        values[size + _MOMENTS + j] = _tail_piece(b + j, a, high, constant)
     for c in range(len(table)):
         masses[c] = dot(table[c], values)
 
@@ -641,20 +722,22 @@ def sum_sides(a, b, pieces, scale, masses, left, right):
 
     L(z) is the integral of f(y) exp(-(z - y)/s) over y < z, R(z) that of f(y) exp(-(y - z)/s) over y > z.
     """
-    nodes, weights, first, cuts = pieces.nodes, pieces.weights, pieces.first, pieces.cuts
+    weights, first, cuts = pieces.weights, pieces.first, pieces.cuts
     end, rate, constant = len(first) - 1, 1.0 / scale, log_beta(a, b)
     last = end - 1
+    values = np.empty(weights.shape[1])
+    _heights(a, b, pieces.nodes, constant, values)
     for k in range(1, last):
         mass = by_right = by_left = 0.0
         for q in range(first[k], first[k + 1]):
-            height = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+            height = values[q]
             mass += weights[0, q] * height
             by_right += weights[1, q] * height
             by_left += weights[2, q] * height
         masses[k], left[k + 1], right[k] = mass, by_right, by_left
     low, high = cuts[1], 1.0 - cuts[last]
-    masses[0] = _end_piece(a, b, low, 0.0, constant)
-    masses[last] = _end_piece(b, a, high, 0.0, constant)
+    masses[0] = _tail_piece(a, b, low, constant)
+    masses[last] = _tail_piece(b, a, high, constant)
     left[0] = right[end] = 0.0
     left[1] = math.exp(-low * rate) * _end_piece(a, b, low, rate, constant)
     right[0] = _end_piece(a, b, low, -rate, constant)

@@ -41,6 +41,7 @@ from dpmix.kernels.learned_base import (
 )
 from dpmix.models.counts.cell_counts import ladder_power
 from dpmix.models.counts_mixture.atom_moves import (
+    adopt_along,
     copy_atom,
     jump,
     langevin,
@@ -100,9 +101,10 @@ class Work(NamedTuple):
 
     counts, roots (B,): of the cells, to the power of a ladder, and their square roots; weights (H,), rows
     (H, 3, B): masses and derivatives of the atoms, sloped (H,): whether these are set; mixed (B,): sum_h w_h
-    G_hc; proposed, terms (B,); weights_at (H,), theta_at (P, H), rows_at (MOST, 3, B): of a proposal; basis
-    (D + 2, B), metric, metric_at (D, D), vectors (8, D) with D = 3 MOST; chosen, numbers (H,); source: where
-    the counts come from (`dpmix.models.counts_mixture.source`), pulls (B,) its scratch.
+    G_hc; proposed, terms (B,); weights_at (H,), theta_at (P, H), rows_at (MOST, 3, B): of a proposal,
+    rows_along (H, 3, B) and sloped_along (H,): of one of all atoms; basis (D + 2, B), metric, metric_at
+    (D, D), vectors (8, D) with D = 3 MOST; chosen, numbers (H,); source: where the counts come from
+    (`dpmix.models.counts_mixture.source`), pulls (B,) its scratch.
     """
 
     counts: Any
@@ -117,6 +119,8 @@ class Work(NamedTuple):
     theta_at: Any
     rows_at: Any
     sloped_at: Any
+    rows_along: Any
+    sloped_along: Any
     basis: Any
     metric: Any
     metric_at: Any
@@ -172,6 +176,8 @@ def make_work(kernel: Any, room: int, cells: int, source: FixedCounts | LatentCo
         theta_at=np.ones((theta_rows(kernel), room)),
         rows_at=np.zeros((MOST, 3, cells)),
         sloped_at=np.zeros(MOST, dtype=np.bool_),
+        rows_along=np.zeros((room, 3, cells)),  # takes memory once it is written to
+        sloped_along=np.zeros(room, dtype=np.bool_),
         basis=np.zeros((size + 2, cells)),
         metric=np.zeros((size, size)),
         metric_at=np.zeros((size, size)),
@@ -536,17 +542,17 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
     column = int(rng.random() * learned.values.shape[1])
     shift, factor = propose_base(rng, learned, row, column)
     ratio = log_base_ratio(learned, column, shift, factor)
-    theta, proposed = state.theta, work.proposed
+    theta, proposed, moved = state.theta, work.proposed, work.theta_at
     for c in range(len(proposed)):
         proposed[c] = 0.0
     for h in range(atoms):
         for i in range(len(theta)):
-            work.theta_at[i, 0] = theta[i, h]
-        ratio += carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
+            moved[i, h] = theta[i, h]
+        ratio += carry(kernel, moved, h, column, shift, factor, learned.values)
         if ratio == -math.inf:
             break
-        fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
-        weight, masses = work.weights[h], work.rows_at[0, 0]
+        work.sloped_along[h] = fill_rows(channel, kernel, moved, h, cells, work.rows_along[h])
+        weight, masses = work.weights[h], work.rows_along[h, 0]
         for c in range(len(proposed)):
             proposed[c] += weight * masses[c]
     for c in range(len(proposed)):
@@ -555,8 +561,7 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
         ratio += log_gain(work.source, rng, work)
     if -rng.standard_exponential() < ratio:
         for h in range(atoms):
-            carry(kernel, theta, h, column, shift, factor, learned.values)
-            work.sloped[h] = fill_rows(channel, kernel, theta, h, cells, work.rows[h])
+            adopt_along(work, theta, h)
         take_base(learned, column, shift, factor)
         take_over(work.source, work)
     if adapts:

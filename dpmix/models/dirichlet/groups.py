@@ -2,6 +2,11 @@
 
 Each group has an alpha of its own. In a sweep it and the group's records move as for a release of that group
 alone (`dpmix.models.dirichlet.augmentation`), given its size; then records move between groups.
+
+Scores of thresholds are of the records of all groups together. They tell how many records have small entries,
+not of which group: the alpha of one may be smaller where that of another is larger, and moves of one group
+alone creep along. So two groups move at once, each along a step of what was learnt of its log alpha, one
+forth and the other back, their records following.
 """
 
 from __future__ import annotations
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
 
 Floats = NDArray[np.float64]
+_LONGEST, _RANGE = 5.0, 3.0  # of steps of two groups; log of how much shorter the shortest are
 
 
 class GroupedLogs(NamedTuple):
@@ -487,6 +493,58 @@ def _transfer_jointly(law, rng, shapes, state, source, target, count):
 
 
 @njit
+def _move_apart(law, rng, shapes, state):
+    """Move the alpha of two groups, one forth and the other back, with their records; return whether it did.
+
+    The step is symmetric in log alpha, of a random length; half of the steps are of all entries together, as
+    they go with the first.
+    """
+    records, starts, sums, learnt, rooms = state.records, state.starts, state.sums, state.learnt, state.rooms
+    d, groups = len(records), len(sums)
+    pair = np.empty(2, dtype=np.int64)
+    pair[0] = int(groups * rng.random())
+    pair[1] = (pair[0] + 1 + int((groups - 1) * rng.random())) % groups
+    length = _LONGEST * math.exp(-_RANGE * rng.random())
+    noise, new, maps = np.empty(d), np.empty((2, d)), np.empty((2, 3, d))
+    found, moved = np.zeros((2, 1, sums.shape[1])), sums.copy()
+    some = 1 if rng.random() < 0.5 else d
+    for k in range(d):
+        noise[k] = length * rng.standard_normal() if k < some else 0.0
+    gain = 0.0
+    for side in range(2):
+        group = pair[side]
+        first, last = starts[group], starts[group + 1]
+        for j in range(d):
+            step = 0.0
+            for k in range(j + 1):
+                step += learnt.root[group, j, k] * noise[k]
+            at = math.log(shapes.alpha[group, j]) + (step if side == 0 else -step)
+            if not abs(at) < 300.0:
+                return False
+            new[side, j] = math.exp(at)
+        own, small = records[:, first:last], learnt.small[group]
+        gain += _follow(
+            law, rng, shapes.alpha[group], new[side], own, small, rooms[side], maps[side], found[side]
+        )
+        if gain == -math.inf:
+            return False
+        for j in range(d):
+            before = _gap(law, group, last - first, j, sums[group, j])
+            gain += law.rate * (before - _gap(law, group, last - first, j, found[side, 0, j]))
+        moved[group] = found[side, 0]
+    gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
+    if not (gain >= 0.0 or rng.random() < math.exp(gain)):
+        return False
+    for side in range(2):
+        group = pair[side]
+        write(rooms[side], maps[side], learnt.small[group], records[:, starts[group] : starts[group + 1]])
+        shapes.alpha[group] = new[side]
+        sums[group] = found[side, 0]
+        set_shapes(_shapes_of(shapes, group))
+    return True
+
+
+@njit
 def _save(rng, alpha, starts, saved, sizes):
     """Write alpha, E[x | alpha] and a record of each group to saved (G, 3, d), shares and sizes to sizes."""
     groups, d = alpha.shape
@@ -529,6 +587,8 @@ def run_grouped_sweeps(law, plan, rng, state, moves, learning, draws, thin, save
             if plan.joint and groups > 1:
                 source, target, count = latent_groups.next_batch(rng, groups, plan.most)
                 _transfer_jointly(law, rng, shapes, state, source, target, count)
+                if len(law.scores.noisy) > 0:
+                    _move_apart(law, rng, shapes, state)
         if len(saved) > 0:
             rates[row] = moves[0] / moves[1]
             moves[:] = 0.0

@@ -184,7 +184,7 @@ def _draw_theta(model: ClampedPredictorMoments, rng, theta, records, tally):
             columns[n, i] = records[n, q + i]
         columns[n, p] = records[n, p]
     second_moments(model, columns, moments)
-    if model.learned and theta.learnt[ACTIVE] > 0.0:
+    if theta.learnt[ACTIVE] > 0.0:
         move_along_ridge(model, rng, theta, records, tally, moments, q)
     draw_coefficients(model, rng, values, moments)
     for n in range(len(records)):

@@ -88,7 +88,7 @@ def _draw_theta(model: Moments, rng, theta, records, tally):
     q = len(model.columns)
     moments = np.empty((q + 1, q + 1))
     second_moments(model, records, moments)
-    if model.learned and theta.learnt[0] > 0.0:
+    if theta.learnt[0] > 0.0:
         move_along_ridge(model, rng, theta, records, tally, moments, 0)
     draw_line(model, rng, theta.values, moments)
     if theta.learnt[0] > 0.0:

@@ -2,7 +2,7 @@
 
 Data augmentation over records of predictors and response (`dpmix.models.linear_regression.latent_records`),
 conjugate draws of the parameters given these (`dpmix.models.linear_regression.conjugate_draws`), and joint
-moves of both (`dpmix.models.linear_regression.joint`, and where the scale of the errors is learned
+moves of both (`dpmix.models.linear_regression.joint`, and along a ridge,
 `dpmix.models.linear_regression.ridge`), on variables rescaled to [-1, 1]
 (`dpmix.models.linear_regression.conjugate_draws`). Where errors are truncated, parameters move as in
 `dpmix.models.linear_regression.truncated`; where the line is in clamped predictors, all is as in

@@ -188,7 +188,7 @@ def _draw_theta(model: TruncatedMoments, rng, theta, records, tally):
                 columns[n, i] = records[n, line_in(model) + i]
             columns[n, q - 1] = records[n, q - 1]
         second_moments(model, columns, moments)
-    if model.learned and learnt[ACTIVE] > 0.0:
+    if learnt[ACTIVE] > 0.0:
         move_along_ridge(model, rng, theta, records, tally, moments, line_in(model))
     _move_line(model, rng, theta, records, moments)
     if learnt[ACTIVE] > 0.0:

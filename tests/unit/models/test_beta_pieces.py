@@ -66,6 +66,23 @@ def test_outputs_of_a_square_wave(theta: tuple[float, float]) -> None:
     assert_allclose(found, masses(tails, channel, theta, len(outputs)), rtol=1e-11)
 
 
+@pytest.mark.parametrize("theta", [(2.0, 400.0), (60.0, 5000.0), (3000.0, 2000.0), (0.9, 300.0)])
+def test_narrow_components_are_summed_too(theta: tuple[float, float]) -> None:
+    """Down to one and a half cells; the end piece of a steep one is a series of positive terms."""
+    size = 1024
+    channel, outputs = square_wave(size, 2, 50.0, -1.0, 2.0), np.arange(0.0, size + 4.0)
+    cells = cells_for(channel, KERNEL, np.zeros(0), outputs)
+    assert can_sum(*theta, cells.pieces)
+    found = masses(cells, channel, theta, len(outputs))
+    tails = masses(cells._replace(pieces=NO_PIECES), channel, theta, len(outputs))
+    total = 5 * 50.0 + size - 1
+    assert_allclose(found * total - 1.0, tails * total - 1.0, rtol=0, atol=49.0 * 3e-12)
+    with mp.workdps(40):
+        for j in (0, 1, 5):
+            near = below(*theta, mp.mpf(j + 1) / size) - below(*theta, mp.mpf(max(j - 4, 0)) / size)
+            assert abs(float(mp.mpf(float(found[j])) * total / (1 + 49 * near) - 1)) < 2e-12, j
+
+
 @pytest.mark.parametrize(
     "theta", [(0.05, 3.0), (0.4, 0.7), (1.0, 1.0), (5.0, 2.0), (12.0, 0.07), (30.0, 12.0)]
 )

@@ -16,12 +16,15 @@ import pytest
 import dpmix
 from dpmix.api.fit import plan
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels import Beta, NormalNIG
+from dpmix.kernels import Beta, NormalNIG, draw_prior
+from dpmix.kernels.learned_base import learned_base, with_base
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
+from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise, fill_marginal
+from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.models.counts_mixture import atom_moves
 from dpmix.models.counts_mixture.coordinates import place, walk
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes, make_cells
+from dpmix.models.counts_mixture.mixture_sweep import make_state, make_work, move_base_along
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics import loops
 from dpmix.numerics.mixing import PitmanYor
@@ -47,19 +50,20 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "gaussian-beta": (GaussianNoise(0.7), BETA),
     "none-beta": (NoNoise(), BETA),
     "binomial-beta": (BinomialNoise.make(9, 0.8, -1.0, 2.0), BETA),
+    "square wave": (square_wave(24, 3, 4.0, -1.0, 2.0), NORMAL),
 }
-QUICK = ("laplace", "gaussian", "none")
+QUICK = ("laplace", "gaussian", "none", "square wave")
 
 
 def rows_of(name: str, theta: tuple[float, float], edges: np.ndarray | None = None) -> Any:
     """Masses and derivatives of all cells, (3, cells)."""
     channel, kernel = PAIRS[name]
-    finite = name.startswith("binomial")
+    finite = {"binomial": 10, "binomial-beta": 10, "square wave": 30}.get(name, 0)
     if edges is None:
         edges = EDGES if kernel is NORMAL else np.linspace(-1.0, 2.0, 41)
-    outputs = np.arange(10.0) if finite else np.zeros(0)
+    outputs = np.arange(float(finite))
     cells = cells_for(channel, kernel, np.zeros(0) if finite else edges, outputs)
-    rows = np.zeros((3, 10 if finite else len(edges) + 1))
+    rows = np.zeros((3, finite or len(edges) + 1))
     at = np.array(theta)[:, None]
     if not fill_rows(channel, kernel, at, 0, cells, rows):
         fill_slopes(channel, kernel, at, 0, cells, rows)
@@ -93,7 +97,7 @@ def test_masses_sum_to_one_and_their_derivatives_are_theirs(name: str) -> None:
             scale = np.max(np.abs(slope))
             assert (
                 np.max(np.abs(rows[1 + k] - slope))
-                <= (1e-3 if kernel is BETA or "bin" in name else 1e-6) * scale
+                <= (1e-3 if kernel is BETA or "bin" in name else 1e-6) * scale + 1e-300
             )
 
 
@@ -120,6 +124,57 @@ def test_masses_are_exact_to_twelve_digits(name: str, sd: float) -> None:
         truth = [at[0], *(b - a for a, b in zip(at[:-1], at[1:], strict=True)), 1 - at[-1]]
         worst = max(abs(float(mp.mpf(float(f)) / t - 1)) for f, t in zip(found, truth, strict=True))
     assert worst < (5e-12 if sd > 1.0 else 2e-12)
+
+
+@pytest.mark.parametrize("sd", [0.001, 0.3, 4.0, 300.0])
+@pytest.mark.parametrize("reach", [0, 7])
+def test_outputs_of_a_square_wave_are_exact_to_twelve_digits(reach: int, sd: float) -> None:
+    """Windows that hold end cells and others, from far wider than the component to far narrower."""
+    size, odds = 96, 3.5e4
+    channel, outputs = square_wave(size, reach, odds, -1.0, 2.0), np.arange(0.0, size + 2.0 * reach)
+    cells, rows = cells_for(channel, NORMAL, np.zeros(0), outputs), np.zeros((3, len(outputs)))
+    fill_rows(channel, NORMAL, np.array([[0.21], [sd * sd]]), 0, cells, rows)
+    with mp.workdps(40):
+        at = [
+            mp.ncdf((mp.mpf(3 * c) / size - 1 - mp.mpf(0.21)) / mp.sqrt(mp.mpf(sd * sd))) for c in range(size)
+        ]
+        at[0], total = mp.mpf(0), (2 * reach + 1) * odds + size - 1
+        at.append(mp.mpf(1))
+        for c, value in enumerate(rows[0]):
+            near = at[min(c, size - 1) + 1] - at[max(c - 2 * reach, 0)]
+            assert abs(float(mp.mpf(float(value)) * total / (1 + (odds - 1) * near) - 1)) < 2e-12, c
+    old = np.empty(len(outputs))
+    fill_marginal(channel, NORMAL, np.array([[0.21], [sd * sd]]), 0, outputs, 0, len(outputs), old)
+    np.testing.assert_allclose(rows[0], old, rtol=1e-11)
+
+
+def test_what_moves_with_a_learned_base_keeps_its_masses() -> None:
+    """Atoms, masses and derivatives that are set belong together after every move, taken or not."""
+    rng, room, channel = np.random.default_rng(4), 6, LaplaceNoise(0.7)
+    for kernel in (NORMAL, BETA):
+        cells = cells_for(channel, kernel, np.linspace(-0.9, 1.9, 8), np.zeros(0))
+        learned = learned_base(kernel, np.array([1.0]), 2.0).own()
+        state, work = make_state(kernel, room), make_work(kernel, room, 9)
+        work.counts[:] = 2.0
+        for h in range(room):
+            draw_prior(kernel, rng, state.theta, h)
+            work.weights[h] = 1.0 / room
+            work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
+        loops.mix(work.weights, work.rows, room, work.mixed)
+        moved = 0
+        for _ in range(40):
+            before, now = learned.values.copy(), with_base(kernel, learned.values)
+            move_base_along(channel, now, learned, rng, state, cells, work, room, False)
+            moved += not np.array_equal(before, learned.values)
+            rows = np.zeros((3, 9))
+            for h in range(room):
+                sloped = fill_rows(channel, kernel, state.theta, h, cells, rows)
+                assert work.sloped[h] == sloped
+                np.testing.assert_array_equal(work.rows[h, : 3 if sloped else 1], rows[: 3 if sloped else 1])
+            mixed = np.empty(9)
+            loops.mix(work.weights, work.rows, room, mixed)
+            np.testing.assert_allclose(work.mixed, mixed, rtol=1e-12)
+        assert 5 < moved < 40
 
 
 def test_logarithm() -> None:

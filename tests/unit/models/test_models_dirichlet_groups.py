@@ -12,7 +12,12 @@ from scipy import stats
 from dpmix.errors import DataError, SpecError
 from dpmix.models.dirichlet.alpha import gamma_prior
 from dpmix.models.dirichlet.build import build
-from dpmix.models.dirichlet.groups import GroupedCompositions, GroupedCompositionsChain, _transfer_jointly
+from dpmix.models.dirichlet.groups import (
+    GroupedCompositions,
+    GroupedCompositionsChain,
+    _move_apart,
+    _transfer_jointly,
+)
 from dpmix.models.dirichlet.latent_records import Shapes, set_shapes
 from dpmix.models.latent_groups import draw_sizes, grouped_sums, next_batch
 from dpmix.release.sanitized import Release
@@ -106,25 +111,26 @@ def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
             assert abs(mean - wanted[name]) < LIMIT * error + 0.002, (group, name)
 
 
-def move_alone(chain: GroupedCompositionsChain, count: int) -> None:
-    """Move records together with the parameters of both groups, and do nothing else."""
+def move_alone(chain: GroupedCompositionsChain, count: int, move: str) -> None:
+    """Move records or the parameters of two groups together with the rest, and do nothing else."""
     groups, d = chain.alpha.shape
     law, plan = chain.model.law, chain.model.plan
     shapes = Shapes(chain.alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
         set_shapes(Shapes(*(part[group] for part in shapes)))
     for _ in range(count):
+        if move.startswith("apart"):
+            _move_apart(law, chain.rng, shapes, chain.held)
+            continue
         pair = next_batch(chain.rng, groups, plan.most)
         _transfer_jointly(law, chain.rng, shapes, chain.held, *pair)
 
 
-def joint_p_values(
-    plan: str, restarts: int, *, alone: bool = False, scored: bool = False
-) -> dict[str, float]:
+def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = False) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, groups, n, threshold = np.random.default_rng(21), 3, 3, 9, 0.1
     shape = np.array([0.7, 2.0, 6.0])  # parts of both kinds of maps
-    scales = [1.5, 0.8]
+    scales = [1.5, 0.1 if alone == "apart, clear sums" else 0.8]
     choice = Choice((0.2, 0.1, 0.02), (0.0, 0.0, 0.0), 3.0) if scored else None
     release = stated_groups([3.0, 3.0, *[0.0] * 9], n, groups, threshold, scales, choice=choice)
     model = model_of(release, plan)
@@ -133,6 +139,7 @@ def joint_p_values(
     assert isinstance(chain, GroupedCompositionsChain)
     chain.slopes.spread[:] = [1.0, 0.6, -0.5, 0.3]  # steep ones, with which moves are nothing but right
     alphas, sizes, first = np.empty((restarts, groups, d)), np.empty((restarts, groups)), []
+    noise, score_noise = [], []  # of what was released last, given the state after it
 
     def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
         pi = rng.dirichlet(np.ones(groups), count)
@@ -158,15 +165,24 @@ def joint_p_values(
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
             model.law.sizes[:] = own_sizes[:-1] + rng.laplace(0.0, scales[0], groups - 1)
             if alone:
-                move_alone(chain, 12)
+                move_alone(chain, 60 if alone.startswith("apart") else 12, alone)
             else:
                 chain.sweep(2)
         alphas[row], sizes[row] = chain.alpha, np.diff(chain.starts)
+        own_records, j = np.split(chain.records, chain.starts[1:-1], axis=1), row % d
+        held = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
+        noise.append(stats.laplace.cdf(model.law.sums[j, j], held, scales[1]))
+        if choice is not None:
+            score_noise.append(model.law.scores.noisy[j] - choice.counts(chain.records)[j])
         group = int(np.searchsorted(chain.starts, row % n, side="right")) - 1
         share, mine = math.exp(chain.records[0, row % n]), chain.alpha[group]
         first.append(stats.beta.cdf(share, mine[0], mine[1:].sum()))
     fresh, fresh_sizes = draw(20 * restarts)
     values = {"first share": float(stats.kstest(first, "uniform").pvalue)}
+    values["noise of sums"] = float(stats.kstest(noise, "uniform").pvalue)
+    if choice is not None:
+        fresh_noise = np.concatenate([choice.noise(rng) for _ in range(10 * restarts)])
+        values["noise of scores"] = float(stats.ks_2samp(score_noise, fresh_noise).pvalue)
     for group in range(groups):
         values[f"size {group}"] = float(
             stats.chi2_contingency(
@@ -182,17 +198,19 @@ def joint_p_values(
 @pytest.mark.parametrize(
     ("plan", "alone", "scored"),
     [
-        ("plain", False, False),
-        ("joint", False, False),
-        ("soma, joint", False, False),
-        ("joint", True, False),
-        pytest.param("plain", False, True, marks=pytest.mark.matrix),
-        ("joint", False, True),
-        pytest.param("soma, joint", False, True, marks=pytest.mark.matrix),
-        pytest.param("joint", True, True, marks=pytest.mark.matrix),
+        ("plain", "", False),
+        ("joint", "", False),
+        ("soma, joint", "", False),
+        ("joint", "sizes", False),
+        ("joint", "apart", True),
+        ("joint", "apart, clear sums", True),
+        pytest.param("plain", "", True, marks=pytest.mark.matrix),
+        ("joint", "", True),
+        pytest.param("soma, joint", "", True, marks=pytest.mark.matrix),
+        pytest.param("joint", "sizes", True, marks=pytest.mark.matrix),
     ],
 )
-def test_joint_law_is_invariant(plan: str, alone: bool, scored: bool) -> None:
+def test_joint_law_is_invariant(plan: str, alone: str, scored: bool) -> None:
     values = joint_p_values(plan, 2000 if alone else 500, alone=alone, scored=scored)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
