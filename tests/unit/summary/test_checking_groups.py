@@ -19,11 +19,12 @@ from numpy.random import Generator
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
+from dpmix.models.meaning_base import Unavailable, meaning_of
+from dpmix.models.replicator_base import GroupedHistogram
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
+from dpmix.summary.check.rank_comparison import compare
 from dpmix.summary.check.release_check import check_statistic, words_of_reach
-from dpmix.summary.check.replicators import Unavailable, compare
-from dpmix.summary.check.statistic_replicates import GroupedHistogram, parametric_replicator
 from tests.helpers.chains_files import Floats
 
 NAMES = ("female", "male", "other")
@@ -131,7 +132,7 @@ def test_a_release_is_one_more_replicate(name: str) -> None:
     for _ in range(TIMES):
         parameters, records = draw(rng)
         release = mechanism.simulate(records, columns, rng)[0]
-        found = parametric_replicator(chains_of(model, release, parameters))
+        found = meaning_of(chains_of(model, release, parameters)).replicator()
         found.prepare([(0, np.array([0]))])
         table = np.stack([found.replicate(0, 0, rng) for _ in range(REPLICATES)])
         observed = found.reduce(release.values)
@@ -166,13 +167,13 @@ def test_entries_are_labelled_by_group() -> None:
         model, columns, _, draw = CASES[name]
         parameters, records = draw(rng)
         release = mechanism_of(load_spec(spec_of(name)), len(columns), N).simulate(records, columns, rng)[0]
-        found = parametric_replicator(chains_of(model, release, parameters)).names
+        found = meaning_of(chains_of(model, release, parameters)).replicator().names
         assert found[: len(first)] == first and len(set(found)) == len(found)
         assert found[-1].startswith("other: ")
         with pytest.raises(
             Unavailable, match="releases of groups by .* are not replicated for the model custom"
         ):
-            parametric_replicator(chains_of("custom", release, parameters))
+            meaning_of(chains_of("custom", release, parameters)).replicator()
 
 
 def test_draws_keep_their_group_and_lie_in_their_bin() -> None:
