@@ -20,7 +20,7 @@ from numpy.random import Generator
 import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.models.meaning_base import Unavailable, meaning_of
-from dpmix.models.replicator_base import GroupedHistogram
+from dpmix.models.mixture.meaning import GroupedMixture
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.summary.check.rank_comparison import compare
@@ -181,7 +181,7 @@ def test_draws_keep_their_group_and_lie_in_their_bin() -> None:
     parameters, records = bins(rng)
     spec = load_spec(spec_of("smoothed_histogram"))
     release = mechanism_of(spec, 1, N).simulate(records, ["x"], rng)[0]
-    found = GroupedHistogram(chains_of("mixture", release, parameters))
+    found = GroupedMixture(chains_of("mixture", release, parameters))
     found.prepare([(0, np.array([0]))])
     counts = found.replicate(0, 0, np.random.default_rng(5))
     whole = found.whole(0, 0, np.random.default_rng(5))
@@ -193,7 +193,7 @@ def test_chains_without_probabilities_of_bins_are_not_checked() -> None:
     rng = np.random.default_rng(2)
     parameters, records = bins(rng)
     release = mechanism_of(load_spec(spec_of("perturbed_histogram")), 1, N).simulate(records, ["x"], rng)[0]
-    found = GroupedHistogram(chains_of("mixture", release, {"group_share": parameters["group_share"]}))
+    found = GroupedMixture(chains_of("mixture", release, {"group_share": parameters["group_share"]}))
     with pytest.raises(Unavailable, match="the chains do not hold bin_probability"):
         found.prepare([(0, np.array([0]))])
 
@@ -239,7 +239,7 @@ def test_groups_that_are_taken_for_each_other_show() -> None:
         chains = chains_of("mixture", release, wrong)
         vars(chains).update(ids=np.zeros(1, dtype=np.int64), draws=200)
         chains.read = lambda stored, own=wrong: np.stack([own[stored.name]] * 200)[None]
-        found = check_statistic(chains, GroupedHistogram(chains), 200)
+        found = check_statistic(chains, GroupedMixture(chains), 200)
         assert found.suspect is suspect
         if suspect:
             assert found.farthest is not None and found.farthest.name.split(":")[0] in ("female", "male")
