@@ -44,6 +44,7 @@ from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
+from dpmix.models.meaning_base import DEFAULT_POINTS
 from dpmix.release.column_units import unit_of
 from dpmix.release.possible import Rule, holds
 from dpmix.results.nodes import percent
@@ -54,7 +55,7 @@ from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import KERNELS, MECHANISMS
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
-from dpmix.summary.fitted_columns import DEFAULT_POINTS, family_on_line
+from dpmix.summary.fitted_columns import family_on_line
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.records import Column, Records, columns_of
 from dpmix.synthesis.urn import PitmanYorRecords

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpmix.advising.advice import Row
-from dpmix.advising.statistics import (
-    Expected,
-    Predictors,
-    dirichlet,
-    multinomial,
-    naive_bayes,
-    randomized_bayes,
-    regression,
-)
 from dpmix.api.calibrate import columns_of, public_of
 from dpmix.errors import SpecError
-from dpmix.kernels.multivariate_normal.section import niw_from_bounds
-from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import Law, expect, law_of
+from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.log_moments.curator import epsilons_of
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.models.linear_regression.conjugate_draws import Units
-from dpmix.models.linear_regression.model import check_widths
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.describe import bounds_of_two, predictors_of_two
 from dpmix.spec.kinds import MODELS
-from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE
 
 if TYPE_CHECKING:
     from dpmix.spec.mechanism_section import MechanismSection
-
-_OF_TWO = 25.0
-"""Variance, on [-1, 1], of a latent predictor of which nearly all lies at its bounds."""
 
 
 def is_statistic(section: MechanismSection | None) -> bool:
@@ -52,7 +27,7 @@ def is_statistic(section: MechanismSection | None) -> bool:
 
 def _models_for(section: MechanismSection) -> tuple[str, ...]:
     """Return the models that advice is known for given what a mechanism releases."""
-    return tuple(model for released, model in _EXPECTED if released == section.released)
+    return tuple(kind for kind in MODELS.names if section.released in MODELS.part(kind, "meaning").advised)
 
 
 def advise_statistic(
@@ -80,12 +55,13 @@ def advise_statistic(
             f"advise.population: is for the density of a column; advice about {section.kind} is at the prior "
             "means of the model, so leave it out"
         )
-    warnings += _of_predictors(spec, model)
+    meaning = MODELS.part(model.kind, "meaning")
+    warnings += meaning.taken(spec, model)
     rows = []
     for epsilon in epsilons:
         for n in records:
             law, delta = _law(spec, section, epsilon, n)
-            found = _EXPECTED[section.released, model.kind](law, model, n, spec)
+            found = meaning.expected(law, model, n, spec)
             rows.append(
                 Row(
                     section.kind,
@@ -139,134 +115,3 @@ def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tu
         public |= {"threshold": stated["threshold"], "scale": scale if isinstance(scale, list) else [scale]}
     public |= {key: figures[key] for key in ("kappa", "centre") if key in figures and key not in public}
     return law_of(public), float(mechanism.guarantee.delta or 0.0)
-
-
-def _named(spec: RunSpec) -> tuple[str, ...]:
-    return () if spec.data is None else spec.data.columns or ()
-
-
-def _of_counts(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
-    return naive_bayes(expect(law, NoisyCountsLaw), n, float(model.prior), _named(spec))
-
-
-def _of_answers(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
-    return randomized_bayes(expect(law, RandomizedResponseLaw), n, float(model.prior))
-
-
-def _of_categories(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
-    """Return what is expected of the shares of one column."""
-    law = expect(law, RandomizedResponseLaw)
-    if len(law.sizes) != 1:
-        raise SpecError(
-            f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; "
-            f"name one, and divide epsilon by {len(law.sizes)}, as a release of all does"
-        )
-    prior = np.ones(law.sizes[0]) if model.prior is None else np.array(model.prior, dtype=np.float64)
-    if len(prior) != law.sizes[0]:
-        raise SpecError(f"model.prior: has {len(prior)} entries for {law.sizes[0]} categories")
-    return multinomial(law, n, prior)
-
-
-def _of_compositions(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
-    law = expect(law, LogMomentsLaw)
-    if isinstance(model.prior, str):
-        raise SpecError(
-            f"model.prior: {model.prior} is made of the release, and there is none; advise with a gamma "
-            "{shape, rate}"
-        )
-    named = _named(spec)
-    places = named if len(named) == law.components else [str(i + 1) for i in range(law.components)]
-    return dirichlet(law, n, float(model.prior.shape), float(model.prior.rate), [str(v) for v in places])
-
-
-def _of_regression(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
-    """Return what is expected of a regression whose priors are those of the model, rescaled."""
-    law = expect(law, ClampedMomentsLaw)
-    units, p = Units.of(law.bounds), len(law.bounds) - 1
-    check_widths(model, p)
-    beta, sd = (
-        np.broadcast_to(np.asarray(value, dtype=np.float64), (p + 1,))
-        for value in (model.prior_mean, model.prior_sd)
-    )
-    square = float(units.half[-1]) ** 2
-    a, b = model.sigma2_prior.a, model.sigma2_prior.b
-    scale = ERRORS_SCALE if b == "learned" else float(b) / square
-    mean = scale / (a - 1.0) if a > 1.0 else scale / ERRORS_SHAPE
-    errors = (mean, mean**2 / (a - 2.0) if a > 2.0 else mean**2)
-    if b == "learned":  # the scale: its square is three times that of its mean
-        errors = (mean, mean**2 * (3.0 * (a - 1.0) / (a - 2.0) - 1.0) if a > 2.0 else 3.0 * mean**2)
-    if model.sigma2 is not None:
-        errors = (float(model.sigma2) / square, 0.0)
-    origin = units.coefficients(np.zeros((1, p + 1)))[0]
-    turn = units.coefficients(np.eye(p + 1)).T - origin[:, None]
-    own = [str(name) for name in law.columns]
-    places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
-    return regression(
-        law,
-        n,
-        beta,
-        sd,
-        errors,
-        _predictors(model, units, bounds_of_two(spec)),
-        turn,
-        ["intercept", *places],
-        clamped=model.predictors == "clamped",
-        truncated=model.response == "truncated",
-    )
-
-
-def _predictors(model: Any, units: Units, two: Container[int]) -> Predictors:
-    """Return predictors at the means of their priors, rescaled; those of `two` values at their bounds.
-
-    These are of a line in clamped predictors whose covariance nobody states, half of the records at each.
-    """
-    prior, p = model.x_prior, len(units.half) - 1
-    default = niw_from_bounds([(-1.0, 1.0)] * p)
-    freedom = default.nu if prior.nu is None else float(prior.nu)
-    known = model.x_mean if model.x_mean is not None else prior.mu0
-    mean = np.array(default.mu0) if known is None else units.rescaled(np.array(known))
-    weight = math.inf if model.x_mean is not None else float(prior.lambda_)
-    if model.x_cov is not None:
-        return Predictors(mean, np.array(model.x_cov) / units.covariance(), weight, math.inf)
-    psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
-    spare = freedom - p - 1.0
-    covariance = psi / (spare if spare > 0.0 else freedom)  # the harmonic mean where there is no other
-    if prior.Psi is None and model.predictors == "clamped":
-        own = np.sqrt([_OF_TWO / covariance[i, i] if i in two else 1.0 for i in range(p)])
-        covariance = covariance * np.outer(own, own)
-    return Predictors(mean, covariance, weight, freedom)
-
-
-def _of_predictors(spec: RunSpec, model: Any) -> list[str]:
-    """Say what a regression's predictors are taken to be where nobody states how they vary."""
-    assert spec.mechanism is not None  # the caller looked
-    if model.kind != "linear_regression":
-        return []
-    found = [text.removeprefix("note: ") for text in predictors_of_two(spec)]
-    if model.x_cov is not None or model.x_prior.Psi is not None:
-        return found
-    pairs = getattr(spec.mechanism, "bounds", None) or spec.mechanism.domain or ()
-    units, two, named = Units.of(pairs), bounds_of_two(spec), _named(spec)
-    found_of = _predictors(model, units, two).covariance * units.covariance()
-    names = named if len(named) == len(pairs) else [f"predictor {i + 1}" for i in range(len(pairs))]
-    taken = [
-        f"{name} to be {pairs[i][0]:g} or {pairs[i][1]:g}, half of the records each"
-        if i in two and model.predictors == "clamped"
-        else f"{name} to have a standard deviation of {found_of[i, i] ** 0.5:.3g}"
-        for i, name in enumerate(names[:-1])
-    ]
-    return [
-        *found,
-        f"model.x_prior.Psi: left out, so that advice takes {', '.join(taken)}; slopes are told the better "
-        "the more a predictor varies: state Psi, or model.x_cov, by what is public of it",
-    ]
-
-
-_EXPECTED: Mapping[tuple[str, str], Callable[[Law, Any, int, RunSpec], Expected]] = {
-    ("noisy_counts", "naive_bayes"): _of_counts,
-    ("clamped_moments", "linear_regression"): _of_regression,
-    ("log_moments", "dirichlet"): _of_compositions,
-    ("categories", "multinomial"): _of_categories,
-    ("categories", "naive_bayes"): _of_answers,
-}
-"""By what is released, and the model."""

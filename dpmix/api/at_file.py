@@ -34,7 +34,7 @@ from dpmix.spec.table_source import (
 )
 
 if TYPE_CHECKING:
-    from dpmix.summary.predicting import Input
+    from dpmix.models.predictor_base import Input
 
 _OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b")
 

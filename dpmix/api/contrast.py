@@ -17,7 +17,6 @@ from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
 from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
-from dpmix.summary.chains_account import spec_of
 from dpmix.summary.contrast_result import (
     Contrast,
     JointGuarantee,
@@ -185,7 +184,7 @@ def planned(
                 "two fits of dirichlet, or one of a release of groups (data.group), of a mixture, too"
             )
         pair.append(chains)
-    options = [load_spec(spec_of(chains), overrides).summary for chains in pair]
+    options = [load_spec(chains.run_spec, overrides).summary for chains in pair]
     levels = [float(each.level) for each in options]
     if levels[0] != levels[-1]:
         raise UsageError(

@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, UsageError, say
+from dpmix.models.meaning_base import meaning_of
 from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import check_overrides, load_spec, overrides_of
 from dpmix.store.atomic import check_output, fsync, reason, replacing
-from dpmix.summary.chains_account import acceptance_of, spec_of
+from dpmix.summary.chains_account import acceptance_of
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
-from dpmix.summary.regression_account import regression_account
-from dpmix.summary.remarks import convergence_remarks
+from dpmix.summary.predicting import SHOWN, Predictions, labels_of, predictor_of
+from dpmix.summary.quantities import Beyond
+from dpmix.summary.remarks import convergence_remarks, line_doubt
 
 if TYPE_CHECKING:
+    from dpmix.models.predictor_base import Predictor
     from dpmix.spec.summary_section import SummarySpec
     from dpmix.spec.table_source import Dialect, TableFiles
 
@@ -172,7 +174,7 @@ def planned(
     paths = files_of(chains, "chains")
     source = table_source(at, dialect)
     found = read_chains(paths)
-    options = load_spec(spec_of(found), overrides).summary
+    options = load_spec(found.run_spec, overrides).summary
     return found, source, predictor_of(found, options, paths[0])
 
 
@@ -248,7 +250,8 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
         for entry, name in enumerate(parameter.labels()):
             scalars[name] = describe(flat[:, :, entry], predictor.level)
     said = [remark.text for remark in convergence_remarks(scalars, acceptance_of(chains), chains)]
-    return said + regression_account(chains).of_predictions()
+    account = meaning_of(chains).account(chains.run_spec.summary)
+    return said + line_doubt(Beyond.of(account)) + account.of_predictions
 
 
 def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: bool) -> None:

@@ -22,7 +22,6 @@ from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
 from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
-from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.subject import is_simulated
 from dpmix.summary.summary_of_chains import summarize_chains, summarize_parametric
@@ -164,7 +163,7 @@ def planned(
             raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
         return _released_posterior(Path(paths[0]), overrides)
     chains = read_chains(paths)
-    return chains, load_spec(spec_of(chains), overrides).summary, paths[0]
+    return chains, load_spec(chains.run_spec, overrides).summary, paths[0]
 
 
 def _released_posterior(path: Path, overrides: Sequence[str]) -> Release:

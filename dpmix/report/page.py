@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpmix.release.column_units import unit_of
+from dpmix.release.dated import NONE, Dated
 from dpmix.report import parametric_page, plots
 from dpmix.report.release_pictures import check_pictures, plain, shown
 from dpmix.results.as_html import to_page
@@ -24,7 +25,6 @@ from dpmix.spec.days import day_text
 from dpmix.store.html import BLUE, GREEN, GREY, ORANGE, captioned, drawing, image
 from dpmix.summary.clustering import LOSS_NAMES
 from dpmix.summary.curves import NOT_RESOLVED
-from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.headline import amount
 
 if TYPE_CHECKING:

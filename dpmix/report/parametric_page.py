@@ -27,7 +27,7 @@ from dpmix.summary.headline import amount
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.summary.composition_results import CompositionResults, Ellipsoid
+    from dpmix.models.dirichlet.composition_results import CompositionResults, Ellipsoid
     from dpmix.summary.row_labels import ByClass
     from dpmix.summary.summary_result import Summary
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from dpmix.release.dated import NONE, Dated
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
-from dpmix.summary.dated import NONE, Dated
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.column_units import Unit, unit_from_text
 from dpmix.release.tallies import Counts, grid_of
@@ -37,6 +37,7 @@ from dpmix.store.h5 import Attribute, Group, reading
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats, Layout
+    from dpmix.spec.run_spec import RunSpec
 
 _LABELS = 1 << 22  # allocations in memory
 File = TypeVar("File", bound="ChainSet")
@@ -124,6 +125,22 @@ class ChainSet:
     def stated(self, section: str) -> Mapping[str, Any]:
         """Return a section of the resolved spec, empty where it has none."""
         return self.spec.get(section) or {}
+
+    @property
+    def run_spec(self) -> RunSpec:
+        """The spec that the chains were run by.
+
+        Raises
+        ------
+        DataError
+            When the spec that they hold is none: somebody changed it.
+        """
+        from dpmix.spec.run_spec import RunSpec  # late: pydantic takes its time
+
+        try:
+            return RunSpec.from_yaml(str(self.attrs["spec"]))
+        except SpecError as error:
+            raise DataError(f"the chains hold a spec that is none: {error}") from error
 
     @property
     def method(self) -> str:

@@ -80,6 +80,8 @@ class ModelSection(Section):
         Module of the model's folder whose function `build` makes it of a spec and a release.
     predicts, predicts_intervals : bool
         Whether it predicts the last column of a record from the others, and with intervals.
+    draws_records : bool
+        Whether each draw holds a record of the posterior predictive.
     compares_truth : bool
         Whether summaries compare it with the parameters of a simulation (`summary.truth`).
     """
@@ -89,6 +91,7 @@ class ModelSection(Section):
     maker: ClassVar[str] = "model"
     predicts: ClassVar[bool] = False
     predicts_intervals: ClassVar[bool] = False
+    draws_records: ClassVar[bool] = False
     compares_truth: ClassVar[bool] = False
     kind: Any
 
@@ -199,6 +202,7 @@ class MixtureSection(ModelSection):
 
     takes = ("records", "histogram")
     samplers = ("neal8",)
+    draws_records = True
     plural: ClassVar[str] = "distributions"
     conjugate: ClassVar[bool] = False
     several: ClassVar[bool] = False

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import DataError, SpecError
 from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
-from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import Subject, done_and_guaranteed, guarantee_briefly
 
@@ -111,20 +109,6 @@ class Provenance:
 # How they are made of chains
 
 
-def spec_of(chains: ChainSet) -> RunSpec:
-    """Return the spec that chains were run by.
-
-    Raises
-    ------
-    DataError
-        When the spec that they hold is none: somebody changed it.
-    """
-    try:
-        return RunSpec.from_yaml(str(chains.attrs["spec"]))
-    except SpecError as error:
-        raise DataError(f"the chains hold a spec that is none: {error}") from error
-
-
 def acceptance_of(chains: ChainSet) -> Acceptance:
     """Return the mean acceptance rate, and the bound below which it cannot fall."""
     rates = chains.acceptance[np.isfinite(chains.acceptance)]
@@ -161,7 +145,7 @@ def provenance_of(chains: ChainSet) -> Provenance:
     return Provenance(
         guarantee=done_and_guaranteed(attrs, mechanism, n),
         mechanism=mechanism,
-        spec=spec_of(chains).for_readers(),
+        spec=chains.run_spec.for_readers(),
         facts=facts,
         subject=Subject(
             columns=data_columns(chains),

@@ -34,12 +34,12 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.models.meaning_base import dated_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.release.tallies import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
-from dpmix.summary.dated import dated_of
 from dpmix.summary.fitted_columns import family_of, public_bounds
 from dpmix.summary.noisy_masses import ReleasedCells, counted_edges, kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures, states_at

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
+from dpmix.models.meaning_base import dated_of, meaning_of
 from dpmix.numerics.in_words import guarantee_in_words
 from dpmix.release.column_units import labelled, unit_of
 from dpmix.release.sanitized import as_stated
@@ -35,7 +36,6 @@ from dpmix.results.nodes import (
 from dpmix.results.result import Result
 from dpmix.spec.days import Day
 from dpmix.summary.chains_account import provenance_of
-from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.headline import amount
 from dpmix.summary.row_labels import row_labels, shown_name
@@ -44,6 +44,7 @@ from dpmix.summary.subject import Subject, is_private, is_simulated, stated_para
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.mechanisms.laws.every import Law
+    from dpmix.release.dated import Dated
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
 
@@ -444,7 +445,7 @@ def compared_of_groups(
         )
     pair = _chosen(names, compared[0].groups)
     shares = [p for p in compared if p.role == "shares"]
-    of_shares = len(shares) == 1 and (len(compared) == 1 or chains.model == "dirichlet")
+    of_shares = len(shares) == 1 and (len(compared) == 1 or meaning_of(chains).contrasts_shares)
     if of_shares and margin is not None and margin >= 1.0:
         raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
     return shares if of_shares else compared, pair, of_shares

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.release.dated import NONE, Dated
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day, placed
-from dpmix.summary.dated import NONE, Dated
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.kernels.normal.family import levels_of_nodes
+from dpmix.models.meaning_base import BAND_DRAWS
 from dpmix.numerics.equal_cells import spread
 from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded
@@ -270,7 +271,6 @@ def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
 # One pass over the components of all chains
 
 
-BAND_DRAWS = 10_000
 DISTANCE_DRAWS = 4_000
 _COLUMNS = 256
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.release.dated import NONE, Dated
 from dpmix.results.nodes import (
     ABSENT,
     Array,
@@ -23,7 +24,6 @@ from dpmix.results.nodes import (
     figure,
 )
 from dpmix.spec.days import Day, day_text, placed
-from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
 from dpmix.summary.row_labels import shown_name
 
@@ -87,6 +87,11 @@ class Scalar:
     beside_prior: str = ""
     held_up: bool = False
     prior: tuple[float, ...] | None = None
+
+    def as_dates(self) -> Scalar:
+        """Return it with mean and quantiles that write themselves as dates."""
+        ends = {level: Day(value) for level, value in self.quantiles.items()}
+        return replace(self, mean=Day(self.mean), quantiles=dict(ends))
 
 
 def levels(level: float) -> tuple[float, float, float]:

@@ -33,11 +33,11 @@ from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Law, expect
+from dpmix.models.meaning_base import dated_of
 from dpmix.release.tallies import Counts, count_outputs, edges_of, tally
 from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day
-from dpmix.summary.dated import dated_of
 from dpmix.summary.fitted_columns import public_bounds
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import numpy as np
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Family, Floats, Layout, find_layout
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.models.meaning_base import DEFAULT_POINTS
 from dpmix.spec.days import placed
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ def columns_of(chains: Chains, family: Family | NormalInverseWishart) -> list[Fi
 # Where densities are reported, and what the series there are called
 
 
-DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]
 
 

@@ -16,7 +16,6 @@ partition, are not scaled.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,17 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.kernels.beta.section import Gammas, beta_in_words
-from dpmix.kernels.layout import LEAST, Learned, centred_gamma
+from dpmix.kernels.layout import Learned, centred_gamma
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.kernels.normal.section import NIG, prior_in_words
-from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.every import expect
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.models.meaning_base import Unavailable, dated_of, meaning_of
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day
-from dpmix.summary.chains_account import spec_of
-from dpmix.summary.check.replicators import Unavailable, has, stored_of
-from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.density import correlation_names, correlations, names_of, of_column, scalars_of
 from dpmix.summary.fitted_columns import (
     FittedColumn,
@@ -48,6 +43,7 @@ from dpmix.summary.random_measures import BLOCK, draw_prior
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
+    from dpmix.release.dated import Dated
     from dpmix.summary.quantities import Wanted
 
 _SOURCES = {
@@ -72,7 +68,7 @@ def base_in_words(chains: ChainSet) -> str:
         fitted = [(column.family, column.name) for column in columns_of(chains, family_of(chains))]
     else:  # its draws are arrays by name, as those of groups
         kernel = str(chains.attrs.get("kernel", ""))
-        if chains.model != "mixture" or not kernel:
+        if not meaning_of(chains).mixes or not kernel:
             return ""
         fitted = [(family_on_line(kernel, str(chains.attrs["base"]), chains.constants), "")]
     dated = dated_of(chains)
@@ -240,36 +236,10 @@ def log_prior(chains: ChainSet) -> Floats:
     """
     if isinstance(chains, Chains):
         return _of_mixture(chains)
-    assert isinstance(chains, NamedChains)  # the other kind
-    model = chains.model
-    if model not in _OF_MODEL:
-        raise Unavailable(_WITHOUT.get(model, f"the model {model} does not give its prior's density"))
-    found = _OF_MODEL[model](chains)
+    found = meaning_of(chains).log_prior()
     if not np.isfinite(found).all():
         raise Unavailable("the prior has no density at some draw")
     return found
-
-
-_WITHOUT = {
-    "discrete": "the chains of the discrete model hold functionals of P, and not P, whose prior it is",
-    "custom": "a custom model does not give its prior's density",
-    "mixture": "the chains of a mixture of groups hold no components",
-}
-_KEYS = {
-    "mixture": "model.base and model.concentration",
-    "linear_regression": "model.prior_mean, prior_sd, sigma2_prior and x_prior",
-    "naive_bayes": "model.prior",
-    "multinomial": "model.prior",
-    "dirichlet": "model.prior",
-}
-
-
-def key_of_prior(chains: ChainSet) -> str:
-    """Return the keys of the spec that state the prior."""
-    return _KEYS.get(chains.model, "the model's prior")
-
-
-# ---- mixtures
 
 
 def _of_mixture(chains: Chains) -> Floats:
@@ -293,103 +263,3 @@ def _of_mixture(chains: Chains) -> Floats:
     if isinstance(stated, Mapping):
         out += centred_gamma(chains.concentration, float(stated["shape"]), float(stated["rate"]))
     return out
-
-
-# ---- parametric models, up to constants; of groups, all together
-
-
-def _read(chains: NamedChains, name: str) -> Floats:
-    if not has(chains, name):
-        raise Unavailable(f"the chains do not hold {name}; fit again")
-    return chains.read(stored_of(chains, name))
-
-
-def _total(values: Floats) -> Floats:
-    """Sum all but chains and draws."""
-    return np.asarray(values.reshape(*values.shape[:2], -1).sum(axis=2))
-
-
-def _logs(values: Floats) -> Floats:
-    return np.asarray(np.log(np.maximum(values, LEAST)))
-
-
-def _of_multinomial(chains: NamedChains) -> Floats:
-    prior = np.asarray(json.loads(str(chains.attrs["prior"])), dtype=np.float64)
-    return _total((prior - 1.0) * _logs(_read(chains, "p")))
-
-
-def _of_naive_bayes(chains: NamedChains) -> Floats:
-    prior = float(chains.constants["prior"])
-    p = _read(chains, "p")
-    if has(chains, "group_share"):  # a priori classes and groups together are one Dirichlet
-        p = p * _read(chains, "group_share")[..., None]
-    out = _total(_logs(p))
-    for parameter in chains.parameters:
-        if parameter.name.startswith("p_feature_"):
-            out = out + _total(_logs(chains.read(parameter)))
-    return np.asarray((prior - 1.0) * out)
-
-
-def _of_dirichlet(chains: NamedChains) -> Floats:
-    if chains.method == "bootstrap":
-        raise Unavailable("a bootstrap has no prior")
-    prior = chains.stated("model").get("prior")
-    if not isinstance(prior, Mapping):
-        raise Unavailable(f"the prior {prior} is made of the release, and its density is not kept")
-    alpha = _read(chains, "alpha")
-    shape, rate = float(prior["shape"]), float(prior["rate"])
-    return _total((shape - 1.0) * _logs(alpha) - rate * alpha)
-
-
-def _of_regression(chains: NamedChains) -> Floats:
-    """Return that of the parameters of the rescaled variables, as the prior is stated."""
-    from dpmix.models.linear_regression.conjugate_draws import Units
-    from dpmix.models.linear_regression.latent_records import COV, MEAN, SD
-    from dpmix.models.linear_regression.model import moments_law  # late: compiled code
-    from dpmix.release.sanitized import Release
-
-    if chains.attrs.get("prior_of") != "rescaled variables":
-        raise Unavailable("an earlier version fitted these chains, under a prior in the units of the data")
-    values = chains.observed.reshape(-1, 1)
-    release = Release(
-        values, ("statistic",), chains.mechanism, None, None, None, chains.n, trust="global", private=False
-    )
-    model: Any = spec_of(chains).model
-    law = moments_law(model, release)
-    units = Units.of(expect(chains.mechanism, ClampedMomentsLaw).bounds)
-    beta = _read(chains, "beta")
-    slopes = beta[..., 1:]
-    intercept = (beta[..., 0] + slopes @ units.centre[:-1] - units.centre[-1]) / units.half[-1]
-    rescaled = np.concatenate(
-        [intercept[..., None], slopes * (units.half[:-1] / units.half[-1])], axis=-1
-    ) - np.asarray(law.beta_mean)
-    out = _total(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
-    if not law.known[SD]:
-        variance = _read(chains, "sigma2") / units.scale(1.0, 2)
-        if chains.attrs.get("sigma2_scale") == "learned":  # earlier versions fixed it where none was stated
-            each = -0.5 * np.log(variance) - (law.shape + 0.5) * np.log1p(0.5 * variance / law.scale)
-        else:
-            each = -(law.shape + 1.0) * np.log(variance) - law.scale / variance
-        out = out + _total(each)
-    if law.known[MEAN] and law.known[COV]:
-        return out
-    p = len(law.centre)
-    stated = np.asarray(model.x_cov) if law.known[COV] else _read(chains, "x_cov")
-    covariance = np.broadcast_to(stated / units.covariance(), (*beta.shape[:-1], p, p))
-    inverse, logs = np.linalg.inv(covariance), np.linalg.slogdet(covariance)[1]
-    if not law.known[MEAN]:
-        gap = (_read(chains, "x_mean") - units.centre[:-1]) / units.half[:-1] - np.asarray(law.centre)
-        square = np.einsum("...i,...ij,...j->...", gap, inverse, gap)
-        out = out + _total(-0.5 * law.weight * square - 0.5 * logs)
-    if not law.known[COV]:
-        trace = np.einsum("ij,...ji->...", np.asarray(law.psi).reshape(p, p), inverse)
-        out = out + _total(-0.5 * (law.freedom + p + 1.0) * logs - 0.5 * trace)
-    return out
-
-
-_OF_MODEL = {
-    "linear_regression": _of_regression,
-    "naive_bayes": _of_naive_bayes,
-    "multinomial": _of_multinomial,
-    "dirichlet": _of_dirichlet,
-}

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmix.errors import SpecError
+from dpmix.models.meaning_base import BEYOND, MOVED, OwnAccount, dated_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import figures
+from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
-from dpmix.summary.dated import dated_of, dates_or_figures
 from dpmix.summary.fitted_columns import public_bounds
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.row_labels import data_columns
@@ -349,15 +350,6 @@ def _start(measures: Measures, family: Family, level: float) -> tuple[float, flo
 # The share of records beyond the public bounds, and in few cells of a release
 
 
-BEYOND = 0.01
-"""Share of records beyond the bounds from which on it is said."""
-MOVED = 0.03
-"""Share of a predictor's values beyond its bounds above which a line in these is not the table's.
-
-Below it 95% intervals of slopes and predictions hold 90% and more: docs/augmentation.md has the simulation.
-"""
-
-
 @dataclass(frozen=True)
 class Beyond:
     """Shares of latent records beyond the public bounds.
@@ -383,6 +375,11 @@ class Beyond:
     entries: bool = False
     by_prior: bool = False
     latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, account: OwnAccount) -> Beyond:
+        """Return those that a model tells by itself."""
+        return cls(account.beyond, entries=account.entries, latent=account.latent)
 
     @property
     def moved(self) -> list[str]:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dpmix.models.meaning_base import BEYOND
 from dpmix.numerics.in_words import all_of, permits_verbatim
+from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.model_section import PREDICTORS_CURE
-from dpmix.summary.dated import dates_or_figures
-from dpmix.summary.quantities import BEYOND, Beyond, CellShares
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpmix.summary.check.check_result import Check
     from dpmix.summary.diagnostics import Scalar
     from dpmix.summary.information import InformationKept
+    from dpmix.summary.quantities import Beyond, CellShares
 
 RHAT = 1.01
 ESS = 400.0

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.models.meaning_base import Unavailable, dated_of, meaning_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
 from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, TableColumn
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.summary.check.rank_comparison import shared
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
-from dpmix.summary.check.replicators import Unavailable, shared
-from dpmix.summary.dated import dated_of
 from dpmix.summary.diagnostics import arviz
-from dpmix.summary.prior import key_of_prior, log_prior
+from dpmix.summary.prior import log_prior
 from dpmix.summary.remarks import MOST_LISTED, is_headline
 from dpmix.summary.row_labels import row_labels, shown_name
 
@@ -344,7 +344,7 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
     chains : ChainSet
         For the names of the keys that state the prior.
     """
-    keys, parts = key_of_prior(chains), []
+    keys, parts = meaning_of(chains).prior_keys, []
     for diagnosis, text in _TEXTS.items():
         named = {
             name: index

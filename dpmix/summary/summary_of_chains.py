@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.models.meaning_base import GriddedDensity, dated_of, meaning_of
 from dpmix.run.chains_reader import NamedChains
-from dpmix.summary import compositions
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
-from dpmix.summary.composition_results import CompositionResults, composition_remarks
-from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import kernel_estimate
-from dpmix.summary.density import Density, posterior_density
+from dpmix.summary.density import Density, hellinger, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
 from dpmix.summary.quantities import Beyond, CellShares, check_quantities, wanted_of
 from dpmix.summary.quantity_registry import Basis, reported
-from dpmix.summary.regression_account import regression_account
 from dpmix.summary.remarks import (
     convergence_remarks,
     floor_remarks,
@@ -249,32 +246,27 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
             values = chains.read(parameter)
             flat = values.reshape(*values.shape[:2], -1)
             series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
+    account = meaning_of(chains).account(options)
+    densities |= {name: _density(each) for name, each in account.densities.items()}
     apart = [density.hellinger_from_prior for density in densities.values()]
     distance = max((d for d in apart if d is not None), default=None)
-    line = regression_account(chains)
-    beyond, last = line.shares, []
-    found_compositions: dict[str, CompositionResults] = {}
-    if chains.model == compositions.KIND:
-        found_compositions, densities, distance = compositions.composition_of(chains, options)
-        beyond = Beyond(_censored(found_compositions), entries=True)
-        last = composition_remarks(list(found_compositions.values()), chains)
     return _summary(
         chains,
         options,
         series,
         prior,
-        absurd=line.absurd,
+        absurd=prior_remarks(account.within, account.bounds, account.cure),
         floors=_floors(chains),
-        told=line.remarks,
-        beyond=beyond,
+        told=account.remarks,
+        beyond=Beyond.of(account),
         cells=_cells(chains),
         variance_shares=lambda: parametric_shares(chains),
         distance=(distance, 0.0),
-        last=last,
+        last=account.last,
         densities=densities,
         band_draws=chains.ids.size * chains.draws,
         distributions=distributions,
-        compositions=found_compositions,
+        compositions=account.own,
         prior=base_in_words(chains) or str(chains.attrs.get("prior", "")),
     )
 
@@ -316,19 +308,16 @@ def _distance(grid: Floats, first: Floats, other: Floats) -> float:
     return math.sqrt(max(1.0 - affinity, 0.0))
 
 
-def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
-    """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
-    return {
-        f"{group},{name}" if group else name: float(share)
-        for group, composition in found.items()
-        for name, share in zip(composition.components, composition.censoring.share, strict=True)
-    }
+def _density(found: GriddedDensity) -> Density:
+    """Return a density that a model tells by itself."""
+    distance = None if found.apart is None else hellinger(*found.apart)
+    return Density(found.grid, found.mean, found.lower, found.upper, found.prior, distance)
 
 
 def _cells(chains: NamedChains) -> CellShares | None:
     """Return the shares of records in few bins of a histogram, of mixtures of groups."""
     bins = next((each for each in chains.parameters if each.name == "bin_probability"), None)
-    if bins is None or chains.model != "mixture":
+    if bins is None or not meaning_of(chains).mixes:
         return None
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
@@ -337,17 +326,15 @@ def _cells(chains: NamedChains) -> CellShares | None:
 
 def _floors(chains: NamedChains) -> list[str]:
     """Return what a prior may hold up: sds of groups, whose base is fixed, and errors of a fixed scale."""
-    name = {"mixture": "record_sd", "linear_regression": "sigma2"}.get(chains.model, "")
-    if chains.attrs.get("sigma2_scale") == "learned":
-        return []
-    return [label for each in chains.parameters if each.name == name for label in each.labels()]
+    names = meaning_of(chains).floors()
+    return [label for each in chains.parameters if each.name in names for label in each.labels()]
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
     """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
     found = chains.prior(parameter)
-    if found is None and chains.model == compositions.KIND:
-        found = compositions.prior_draws_of(chains, parameter)
+    if found is None:
+        found = meaning_of(chains).prior_draws(parameter)
     if found is None:
         return {}
     return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))

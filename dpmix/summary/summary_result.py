@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.release.column_units import unit_text
+from dpmix.release.dated import NONE, Dated
 from dpmix.results.nodes import Each, Quantity, Remark, ResultSection, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value import ClustersByValue
-from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
-from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.diagnostics import parameter_sections
 from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
@@ -76,7 +75,7 @@ class Summary(Result):
     distributions : mapping of str to Distribution
         The random distribution of a record, by group and column ("GROUP,COLUMN"), of a model that has one;
         under "" where there is only one of both.
-    compositions : mapping of str to Composition
+    compositions : mapping of str to CompositionResults
         What is reported of compositions alone, by group; under "" where there is only one, empty for other
         models.
     clustering : Clustering or None
@@ -141,7 +140,7 @@ class Summary(Result):
     n_clusters: ClusterCounts | None = None
     clustering: Clustering | None = None
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    compositions: Mapping[str, CompositionResults] = field(default_factory=dict)
+    compositions: Mapping[str, Any] = field(default_factory=dict)
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     by_class: tuple[ByClass, ...] = ()
@@ -153,7 +152,7 @@ class Summary(Result):
         return shown_name(name, self.labels)
 
     @property
-    def composition(self) -> CompositionResults | None:
+    def composition(self) -> Any:
         """What is reported of compositions alone, of the first group, which mostly is the only one."""
         return next(iter(self.compositions.values()), None)
 
@@ -240,7 +239,10 @@ class Summary(Result):
             self.parameters, self.ess_per_second, self.labels, self._meaning(), self.dated
         )
         subject = self.provenance.subject
-        written = {name: self.dated.written(name, scalar) for name, scalar in self.parameters.items()}
+        written = {
+            name: scalar.as_dates() if self.dated.is_date(name) else scalar
+            for name, scalar in self.parameters.items()
+        }
         shares, dates = bool(self.compositions), self.dated.columns
         answer = answer_of(written, self.labels, subject, self.verdict, shares=shares, dates=dates)
         unit = subject.unit if subject.unit is None or isinstance(subject.unit, str) else dict(subject.unit)
@@ -252,7 +254,7 @@ class Summary(Result):
                 distribution_section(self.distributions, self.level, shares=shares, interval=interval)
             )
         if self.compositions:
-            found.append(composition_section(self.compositions, self.level))
+            found.append(self.composition.together(self.compositions, self.level))
         found += [
             ResultSection("n_clusters", None) if self.n_clusters is None else self.n_clusters.section(),
             ResultSection("clustering", None) if self.clustering is None else self.clustering.section(),
@@ -275,7 +277,7 @@ class Summary(Result):
             self.warnings,
             calm=f"No warnings: R-hat is at most {RHAT} and both effective sample sizes are at least "
             f"{ESS:.0f} for every scalar.",
-            lead=BOOTSTRAP if self.source == "bootstrap" else "",
+            lead=self.composition.lead if self.compositions else "",
             text_order=_TEXT.split(),
             page_order=_PAGE.split(),
             answer=answer,
@@ -299,10 +301,7 @@ class Summary(Result):
                 "is the Gini coefficient of a record cut to the public bounds. "
             )
         if self.composition is not None:
-            return (
-                "**alpha** are the parameters of the Dirichlet distribution of a record, **E[x]** the "
-                "expected shares, alpha over its sum. "
-            )
+            return str(self.composition.of_scalars)
         if any(name.startswith("count[") for name in self.parameters):
             return (
                 "**p[c]** is the probability of a category, **count[c]** the confidential number of records "

@@ -46,11 +46,12 @@ from scipy import special
 from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 from dpmix.kernels.layout import Learned
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.models.meaning_base import Unavailable, meaning_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 from dpmix.summary.check.mixture_replicates import draw_records
-from dpmix.summary.check.replicators import places
+from dpmix.summary.check.rank_comparison import places
 from dpmix.summary.density import is_resolved, of_column
 from dpmix.summary.fitted_columns import FittedColumn, columns_of
 from dpmix.summary.quantities import Wanted, quantiles
@@ -546,61 +547,15 @@ _PRIOR = 4_000
 
 
 def parametric_shares(chains: NamedChains) -> VarianceShares:
-    """Return the shares of a parametric model, or why there are none.
-
-    Of the discrete model that of the mean, whose variance given n records follows from their mean and sd.
-    """
-    model = chains.model
-    if model == "mixture":
-        return VarianceShares(reason="the chains of a mixture of groups hold no components to fit again")
-    if model != "discrete":
-        why = f"the model {model} has no mean, median and density of one number a record"
-        return VarianceShares(reason=why)
-    held = {(p.title, p.column): p for p in chains.parameters if p.role == "scalar" and not p.groups}
-    columns = [column for title, column in held if title == "mean" and ("sd", column) in held]
-    if not columns:
-        return VarianceShares(reason="the chains hold no mean and standard deviation of one number a record")
-    if chains.constants.get("discount", 0.0) > 0.0:
-        return VarianceShares(reason="under a discount the variance given clean records has no closed form")
-    found: dict[str, dict[str, Shares | None]] = {}
-    for column in columns:
-        of_mean, of_sd = held["mean", column], held["sd", column]
-        before, before_sd = chains.prior(of_mean), chains.prior(of_sd)
-        if before is None or before_sd is None:
-            return VarianceShares(reason="the chains file keeps no draws from the prior; fit again")
-        mean, sd = chains.read(of_mean), chains.read(of_sd)
-        concentration = float(chains.constants["concentration"])
-        clean = clean_variance_of_mean(mean, sd, before, before_sd, concentration, chains.n)
-        share = shares_of(float(np.var(mean, ddof=1)), float(np.var(before, ddof=1)), clean)
-        found[column] = {"mean": share, "median": None, "density": None}
-    return VarianceShares(found, "of the discrete model the mean's alone is known, in closed form")
-
-
-def clean_variance_of_mean(
-    mean: Floats, sd: Floats, prior_mean: Floats, prior_sd: Floats, concentration: float, n: int
-) -> float:
-    """Return E V_clean of the mean of P ~ DP(alpha, G0) given n records of P, expected over the posterior.
-
-    Given records the mean of P has the variance of H = (alpha G0 + sum of them) / (alpha + n) over
-    alpha + n + 1. Of H both moments are expected given P.
-
-    Parameters
-    ----------
-    mean, sd : float64 arrays
-        Of records under draws of P from the posterior.
-    prior_mean, prior_sd : float64 arrays (draws,)
-        The same from the prior, which tell the moments of G0.
-    concentration : float
-        alpha.
-    n : int
-    """
-    weight = n / (n + concentration)
-    base = float(prior_mean.mean())  # squares are about it: nothing is lost where records lie far from 0
-    base_square = float((prior_sd**2 + (prior_mean - base) ** 2).mean())
-    apart = mean - base
-    square = weight * (sd**2 + apart**2) + (1.0 - weight) * base_square
-    first = weight**2 * (apart**2 + sd**2 / n)
-    return float((square - first).mean() / (concentration + n + 1.0))
+    """Return the shares of a parametric model, of the mean alone, or why there are none."""
+    try:
+        variances, note = meaning_of(chains).variances_of_mean()
+    except Unavailable as why:
+        return VarianceShares(reason=str(why))
+    shares = {column: shares_of(*each) for column, each in variances.items()}
+    return VarianceShares(
+        {name: {"mean": own, "median": None, "density": None} for name, own in shares.items()}, note
+    )
 
 
 def mixture_shares(

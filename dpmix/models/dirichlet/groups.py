@@ -206,7 +206,7 @@ class GroupedCompositions(Composition):
             self.acceptance_bound = math.exp(-release.epsilon)
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw the shares of the groups; alpha and E[x | alpha] are drawn by `dpmix.summary.compositions`."""
+        """Draw the shares of the groups; alpha and E[x | alpha] are drawn where summaries are made."""
         return {"group_share": rng.dirichlet(np.ones(len(self.sums.names)), draws)}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedCompositionsChain:

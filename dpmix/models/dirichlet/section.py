@@ -27,6 +27,7 @@ class DirichletModel(ModelSection):
 
     takes = ("log_moments",)
     samplers = ("data_augmentation", "soma", "replicated", "abc", "normal_approximation", "bootstrap")
+    draws_records = True
     maker = "build"
     compares_truth = True
 

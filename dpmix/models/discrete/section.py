@@ -18,6 +18,7 @@ class DiscreteModel(ModelSection):
 
     takes = ("synthetic", "histogram")
     samplers = ("data_augmentation",)
+    draws_records = True
 
     kind: Literal["discrete"] = Field(description="The model.")
     concentration: Number | None = Field(

@@ -14,6 +14,7 @@ class MultinomialModel(ModelSection):
 
     takes = ("posterior", "categories")
     samplers = ("data_augmentation",)
+    draws_records = True
 
     kind: Literal["multinomial"] = Field(description="The model.")
     prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] | None = Field(

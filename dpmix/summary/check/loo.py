@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.models.meaning_base import Unavailable
 from dpmix.results.nodes import ResultSection
 from dpmix.run.chains_reader import ChainSet, read_chains
 from dpmix.run.kept_quantities import Predictive
+from dpmix.summary.check.rank_comparison import LIKELIHOODS, places, shared
 from dpmix.summary.check.record_likelihoods import (
     MOST_RECORDS,
     cell_log_likelihoods,
@@ -30,7 +32,6 @@ from dpmix.summary.check.record_likelihoods import (
     of_all_cells,
 )
 from dpmix.summary.check.release_check import REPLICATES, replicator_of
-from dpmix.summary.check.replicators import LIKELIHOODS, Unavailable, places, shared
 from dpmix.summary.diagnostics import arviz
 
 # What `fit` keeps

@@ -29,10 +29,10 @@ from scipy import special
 from dpmix.errors import SpecError
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.kernels.normal.family import NormalKernel
+from dpmix.models.meaning_base import Unavailable
 from dpmix.release.tallies import count_outputs, tally, wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses
-from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import Measures, states_at
 

@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
-from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.models.meaning_base import Unavailable, dated_of, meaning_of
+from dpmix.models.replicator_base import Replicator, StatisticReplicator
+from dpmix.release.dated import days
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import (
@@ -29,16 +32,8 @@ from dpmix.summary.check.mixture_replicates import (
     TallyReplicator,
     mixture_replicator,
 )
+from dpmix.summary.check.rank_comparison import RankComparison, compare, places
 from dpmix.summary.check.record_likelihoods import counted, goes_by_cell
-from dpmix.summary.check.replicators import (
-    RankComparison,
-    Replicator,
-    StatisticReplicator,
-    Unavailable,
-    compare,
-    places,
-)
-from dpmix.summary.dated import dated_of, days
 from dpmix.summary.fitted_columns import columns_of
 
 Floats = NDArray[np.float64]
@@ -58,10 +53,7 @@ def replicator_of(chains: ChainSet) -> Replicator:
     """
     if isinstance(chains, Chains):
         return mixture_replicator(chains)
-    assert isinstance(chains, NamedChains)  # the other kind
-    from dpmix.summary.check.statistic_replicates import parametric_replicator
-
-    return parametric_replicator(chains)
+    return meaning_of(chains).replicator()
 
 
 def check_release(chains: ChainSet) -> Check:

@@ -16,13 +16,13 @@ import dpmix
 from dpmix.api.task import build
 from dpmix.data.loading import load_data
 from dpmix.models.dirichlet.alpha import gamma_prior, slice_alpha, whiten
+from dpmix.models.dirichlet.composition_results import Ellipsoid
 from dpmix.models.dirichlet.latent_records import make_shapes
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, simulate_means
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.run_spec import RunSpec
-from dpmix.summary.composition_results import Ellipsoid
 from papers.agreement import agreed, scalars
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell

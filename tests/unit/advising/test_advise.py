@@ -22,12 +22,13 @@ import dpmix
 from dpmix.advising import mixtures as informed
 from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of, write
 from dpmix.advising.population import QUANTITIES, cells_of, population_of
-from dpmix.advising.statistics import Predictors, multinomial
 from dpmix.api.advise import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.transitions import information_of_outputs
 from dpmix.models.counts_mixture.model import coins_of
+from dpmix.models.linear_regression.regression_advice import Predictors
+from dpmix.models.multinomial.meaning import expected_of_shares
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec
 from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
@@ -177,7 +178,7 @@ def test_advice_about_responses_is_that_of_a_grid() -> None:
     keys = {"kind": "randomized_response", "ratio": "3/1", "categories": [["a", "b"]]}
     which: Any = law_of(keys)
     n = 5_000
-    found = multinomial(which, n, np.ones(2))
+    found = expected_of_shares(which, n, np.ones(2))
     p = np.linspace(0.0, 1.0, 20_001)
     yes = (1 + 2 * p) / 4
     logs = n * (0.5 * np.log(yes) + 0.5 * np.log(1 - yes))

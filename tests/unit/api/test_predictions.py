@@ -26,12 +26,13 @@ from scipy import optimize, special, stats
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, DpmixError, SpecError, UsageError
+from dpmix.models import predictor_base
+from dpmix.models.linear_regression.meaning import responses
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec
 from dpmix.store.h5 import reading
-from dpmix.summary import predicting
-from dpmix.summary.predicting import predictor_of, responses
+from dpmix.summary.predicting import predictor_of
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.oracles.mc import discrepancies
@@ -138,8 +139,8 @@ def test_neither_order_nor_copies_nor_pieces_matter(
             path, table(tmp_path, "\n".join([header, *rows])), interval=interval, quiet=True
         )
         monkeypatch.setattr("dpmix.api.at_file.PIECE", 7)
-        monkeypatch.setattr(predicting, "_BLOCK", 5000)
-        monkeypatch.setattr(predicting, "_KNOWN", 3)
+        monkeypatch.setattr(predictor_base, "_BLOCK", 5000)
+        monkeypatch.setattr(predictor_base, "_KNOWN", 3)
         mixed = [rows[i] for i in order]
         found = dpmix.predict(
             path, table(tmp_path, "\n".join([header, *mixed])), interval=interval, quiet=True

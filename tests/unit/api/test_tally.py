@@ -25,8 +25,8 @@ from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import grid_of, wide_grid
 from dpmix.run.chains_reader import Chains, read_chains
+from dpmix.summary.check.rank_comparison import places
 from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, log_likelihoods
-from dpmix.summary.check.replicators import places
 
 DOMAIN = [[-2.0, 3.0]]
 LAPLACE = {"kind": "laplace", "scale": [1.3], "domain": DOMAIN}
@@ -607,8 +607,8 @@ def test_a_spec_of_several_columns_tallies_one_of_them_and_fits_it(tmp_path: Pat
 
 
 def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmix.models.meaning_base import Unavailable
     from dpmix.summary.check import record_likelihoods
-    from dpmix.summary.check.replicators import Unavailable
 
     rng = np.random.default_rng(5)
     dpmix.fit(

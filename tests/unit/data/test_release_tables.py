@@ -11,9 +11,9 @@ import pytest
 from dpmix.api.at_file import dialect_of, read_pieces, table_source
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.models.predictor_base import Input
 from dpmix.release.column_units import Categories
 from dpmix.spec import load_spec
-from dpmix.summary.predicting import Input
 from tests.helpers.shown_files import called
 
 MECHANISM = {"kind": "laplace", "scale": 1.0, "domain": [-3, 3]}

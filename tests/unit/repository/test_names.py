@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 FIXED = {
     "kernels": ("section", "base", "kernel", "family"),
     "mechanisms": ("section", "law", "curator", "channel"),
-    "models": ("section", "model", "build", "groups", "joint", "latent_records", "mixture_sweep"),
+    "models": ("section", "model", "meaning", "build", "groups", "joint", "latent_records", "mixture_sweep"),
 }
 """What files are called in the folders of these packages: the same thing of one mechanism, or model, each."""
 

@@ -17,20 +17,18 @@ from dpmix.mechanisms.clamped_moments.curator import factors
 from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.wavelet.law import haar
+from dpmix.models.dirichlet.meaning import LogMomentsReplicator, draw_log_shares
+from dpmix.models.discrete.meaning import DiscreteMarginals, cell_probabilities
+from dpmix.models.linear_regression.meaning import ClampedMomentsReplicator
+from dpmix.models.meaning_base import Unavailable
+from dpmix.models.multinomial.meaning import ReleasedPosterior
+from dpmix.models.naive_bayes.meaning import NoisyCountsReplicator
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.summary.check import mixture_replicates
-from dpmix.summary.check.discrete_replicates import DiscreteMarginals, cell_probabilities
 from dpmix.summary.check.mixture_replicates import cell_masses, mixture_replicator
+from dpmix.summary.check.rank_comparison import compare, places, two_sided
 from dpmix.summary.check.record_likelihoods import log_likelihoods
 from dpmix.summary.check.release_check import check_release
-from dpmix.summary.check.replicators import Unavailable, compare, places, two_sided
-from dpmix.summary.check.statistic_replicates import (
-    ClampedMomentsReplicator,
-    LogMomentsReplicator,
-    NoisyCountsReplicator,
-    ReleasedPosterior,
-    draw_log_shares,
-)
 from dpmix.summary.random_measures import Measures
 from tests.helpers.chains_files import (
     BASE,

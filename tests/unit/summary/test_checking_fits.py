@@ -16,7 +16,7 @@ import dpmix
 from dpmix.errors import SpecError
 from dpmix.release.sanitized import Release
 from dpmix.summary.check import loo
-from dpmix.summary.check.replicators import places
+from dpmix.summary.check.rank_comparison import places
 from tests.helpers.chains_files import Floats
 from tests.helpers.fits import release_by, small_release, small_spec
 

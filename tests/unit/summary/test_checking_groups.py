@@ -19,11 +19,12 @@ from numpy.random import Generator
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
+from dpmix.models.meaning_base import Unavailable, meaning_of
+from dpmix.models.mixture.meaning import GroupedMixture
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
+from dpmix.summary.check.rank_comparison import compare
 from dpmix.summary.check.release_check import check_statistic, words_of_reach
-from dpmix.summary.check.replicators import Unavailable, compare
-from dpmix.summary.check.statistic_replicates import GroupedHistogram, parametric_replicator
 from tests.helpers.chains_files import Floats
 
 NAMES = ("female", "male", "other")
@@ -131,7 +132,7 @@ def test_a_release_is_one_more_replicate(name: str) -> None:
     for _ in range(TIMES):
         parameters, records = draw(rng)
         release = mechanism.simulate(records, columns, rng)[0]
-        found = parametric_replicator(chains_of(model, release, parameters))
+        found = meaning_of(chains_of(model, release, parameters)).replicator()
         found.prepare([(0, np.array([0]))])
         table = np.stack([found.replicate(0, 0, rng) for _ in range(REPLICATES)])
         observed = found.reduce(release.values)
@@ -166,13 +167,13 @@ def test_entries_are_labelled_by_group() -> None:
         model, columns, _, draw = CASES[name]
         parameters, records = draw(rng)
         release = mechanism_of(load_spec(spec_of(name)), len(columns), N).simulate(records, columns, rng)[0]
-        found = parametric_replicator(chains_of(model, release, parameters)).names
+        found = meaning_of(chains_of(model, release, parameters)).replicator().names
         assert found[: len(first)] == first and len(set(found)) == len(found)
         assert found[-1].startswith("other: ")
         with pytest.raises(
             Unavailable, match="releases of groups by .* are not replicated for the model custom"
         ):
-            parametric_replicator(chains_of("custom", release, parameters))
+            meaning_of(chains_of("custom", release, parameters)).replicator()
 
 
 def test_draws_keep_their_group_and_lie_in_their_bin() -> None:
@@ -180,7 +181,7 @@ def test_draws_keep_their_group_and_lie_in_their_bin() -> None:
     parameters, records = bins(rng)
     spec = load_spec(spec_of("smoothed_histogram"))
     release = mechanism_of(spec, 1, N).simulate(records, ["x"], rng)[0]
-    found = GroupedHistogram(chains_of("mixture", release, parameters))
+    found = GroupedMixture(chains_of("mixture", release, parameters))
     found.prepare([(0, np.array([0]))])
     counts = found.replicate(0, 0, np.random.default_rng(5))
     whole = found.whole(0, 0, np.random.default_rng(5))
@@ -192,7 +193,7 @@ def test_chains_without_probabilities_of_bins_are_not_checked() -> None:
     rng = np.random.default_rng(2)
     parameters, records = bins(rng)
     release = mechanism_of(load_spec(spec_of("perturbed_histogram")), 1, N).simulate(records, ["x"], rng)[0]
-    found = GroupedHistogram(chains_of("mixture", release, {"group_share": parameters["group_share"]}))
+    found = GroupedMixture(chains_of("mixture", release, {"group_share": parameters["group_share"]}))
     with pytest.raises(Unavailable, match="the chains do not hold bin_probability"):
         found.prepare([(0, np.array([0]))])
 
@@ -238,7 +239,7 @@ def test_groups_that_are_taken_for_each_other_show() -> None:
         chains = chains_of("mixture", release, wrong)
         vars(chains).update(ids=np.zeros(1, dtype=np.int64), draws=200)
         chains.read = lambda stored, own=wrong: np.stack([own[stored.name]] * 200)[None]
-        found = check_statistic(chains, GroupedHistogram(chains), 200)
+        found = check_statistic(chains, GroupedMixture(chains), 200)
         assert found.suspect is suspect
         if suspect:
             assert found.farthest is not None and found.farthest.name.split(":")[0] in ("female", "male")

@@ -19,6 +19,7 @@ from scipy import integrate, stats
 
 import dpmix
 from dpmix.kernels.normal.family import NormalInverseGamma
+from dpmix.models.dirichlet import compositions
 from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.naive_bayes.model import NaiveBayes
@@ -26,7 +27,6 @@ from dpmix.report.page import render
 from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
-from dpmix.summary import compositions
 from dpmix.summary.diagnostics import beside_prior, contraction, describe
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.prior import PriorDraws, mixture_prior

@@ -19,11 +19,11 @@ from scipy.stats import norm
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, UsageError
+from dpmix.release.dated import NONE, Dated
 from dpmix.report.page import contrast_figure, panels, render_contrast
 from dpmix.run.chains_reader import read_chains
 from dpmix.run.exit_codes import run
 from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee, _meant
-from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.subject import Subject
 from tests.helpers.chains_files import states_of_mixture, write_chains
 

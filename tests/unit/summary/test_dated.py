@@ -16,6 +16,8 @@ from matplotlib.ticker import MaxNLocator
 import dpmix
 from dpmix.errors import DataError, SpecError
 from dpmix.models.linear_regression.model import Units, _labels
+from dpmix.models.meaning_base import dated_of
+from dpmix.release.dated import NONE, Dated, bins_in_words
 from dpmix.report import plots
 from dpmix.report.page import render
 from dpmix.report.release_pictures import curve_figure
@@ -24,7 +26,6 @@ from dpmix.spec.days import Day, day_of, day_text
 from dpmix.spec.model_section import coefficients_in_words
 from dpmix.store.html import drawing, on_dates
 from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
-from dpmix.summary.dated import NONE, Dated, bins_in_words, dated_of
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of
 from tests.helpers.shown_files import write_regression

@@ -19,12 +19,12 @@ from dpmix.kernels.layout import Floats
 from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
+from dpmix.models.meaning_base import Unavailable
 from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.spec import load_spec
-from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.prior import log_prior
 from dpmix.summary.sensitivity import (
     SENSITIVE,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.models.naive_bayes.meaning import AnswersOfRecords
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.check.statistic_replicates import AnswersOfRecords
 
 ODDS = 6.0
 LAW = {

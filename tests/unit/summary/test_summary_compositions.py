@@ -13,9 +13,14 @@ import pytest
 from scipy import integrate, special, stats
 
 import dpmix
+from dpmix.models.dirichlet.composition_results import (
+    Censoring,
+    CompositionResults,
+    Ellipsoid,
+    composition_remarks,
+)
+from dpmix.models.dirichlet.compositions import censored_moments
 from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, composition_remarks
-from dpmix.summary.compositions import censored_moments
 
 NAMES = ("care", "food", "rest")
 

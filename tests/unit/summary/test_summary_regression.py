@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.models.meaning_base import meaning_of
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
-from dpmix.summary.regression_account import regression_account
+from dpmix.summary.quantities import Beyond
 from dpmix.summary.summary_result import Summary
 
 BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below
@@ -66,7 +67,8 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
     with h5py.File(tmp_path / "s.h5") as file:
         np.testing.assert_array_equal(file["beyond_bounds/share"][()], list(found.values()))
     assert any("of values of y lie beyond the public bounds [-4, 4]" in text for text in content["warnings"])
-    said = regression_account(read_chains([tmp_path / "c.h5"])).of_predictions()
+    chains = read_chains([tmp_path / "c.h5"])
+    said = meaning_of(chains).account(chains.run_spec.summary).of_predictions
     assert "of values of y lie beyond the public bounds and count as clamped" in said[-1]
     assert "beyond the public bounds, under the fit: x1" in " ".join(summary.to_text().split())
     page = (tmp_path / "s.html").read_text(encoding="utf-8")
@@ -103,7 +105,8 @@ def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_p
     assert "beta is not the slope of the mean response" in content["prior"]
     assert content["check"]["overall"] is not None
     assert not any("values of y lie beyond" in text for text in content["warnings"])
-    said = regression_account(read_chains([tmp_path / "c.h5"])).of_predictions()
+    chains = read_chains([tmp_path / "c.h5"])
+    said = meaning_of(chains).account(chains.run_spec.summary).of_predictions
     assert not any("of values of y" in text for text in said)
     rows = content["parameters"]
     assert rows["prediction[0]"]["mean"] == rows["prediction_clamped[0]"]["mean"]
@@ -220,7 +223,8 @@ def test_a_predictor_of_0_and_1_on_these_bounds_is_said_to_spoil_the_line(
     chains = read_chains([tmp_path / "c.h5"])
     assert isinstance(chains, NamedChains)
     model = {**chains.spec["model"], "predictors": "clamped"}
-    line = regression_account(dataclasses.replace(chains, spec={**chains.spec, "model": model}))
+    changed = dataclasses.replace(chains, spec={**chains.spec, "model": model})
+    line = meaning_of(changed).account(chains.run_spec.summary)
     assert line.beyond["x"] == summary.beyond_bounds["x"]
-    assert line.shares.moved == []
+    assert Beyond.of(line).moved == []
     assert not any("values of x" in remark.text for remark in line.remarks)

@@ -16,6 +16,7 @@ import dpmix
 from dpmix.kernels.beta.family import BetaKernel, LearnedBeta
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
+from dpmix.models.discrete.meaning import clean_variance_of_mean
 from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains
@@ -31,7 +32,6 @@ from dpmix.summary.variance import (
     _kernel,
     chosen_starts,
     clean_posteriors,
-    clean_variance_of_mean,
     mixture_shares,
     parametric_shares,
     runs_for,

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from dpmix.models.meaning_base import MOVED
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
-from dpmix.summary.quantities import MOVED, Beyond, CellShares
+from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import floor_remarks
 
 

@@ -1,4 +1,4 @@
-"""Replicates of releases that the discrete model was fitted to, from draws of the distribution of a record.
+"""What chains of the discrete model mean: replicates from draws of the distribution of a record, its mean.
 
 Chains hold of each P its distribution function on a grid, or the probabilities of the categories, column by
 column. Records of a generator that continues the sequence of the confidential ones (`pitman_yor`, and
@@ -9,7 +9,7 @@ for linear, as the model knows no more within a cell than its base measure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.laws.additive import draw_noise
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.models.meaning_base import Meaning, Unavailable
+from dpmix.models.replicator_base import GroupedHistogram, OfBins, StatisticReplicator
 from dpmix.release.columns import Cells, Column
-from dpmix.summary.check.replicators import OfBins, StatisticReplicator, Unavailable
-from dpmix.summary.dated import bins_in_words
+from dpmix.release.dated import bins_in_words
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
@@ -215,3 +216,82 @@ def cell_probabilities(
         at = np.interp(edges, places, cdf)
     at[0], at[-1] = 0.0, 1.0
     return np.maximum(np.diff(at), 0.0)
+
+
+class GroupedDiscrete(GroupedHistogram):
+    """Releases of histograms of groups, whose distribution functions have the edges among their points."""
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self._cdf = cdf_of(chains)
+        self.needed = (self._cdf.name,)
+
+    def shares(self, chain: int, state: int) -> Floats:
+        """Return the probabilities of the bins (groups, bins) under a state."""
+        grid = self._cdf.coords[self._cdf.dims[-1]]
+        every = self.values[self._cdf.name][chain, state]
+        return np.stack([cell_probabilities(grid, own, self.edges) for own in every])
+
+
+def clean_variance_of_mean(
+    mean: Floats, sd: Floats, prior_mean: Floats, prior_sd: Floats, concentration: float, n: int
+) -> float:
+    """Return E V_clean of the mean of P ~ DP(alpha, G0) given n records of P, expected over the posterior.
+
+    Given records the mean of P has the variance of H = (alpha G0 + sum of them) / (alpha + n) over
+    alpha + n + 1. Of H both moments are expected given P.
+
+    Parameters
+    ----------
+    mean, sd : float64 arrays
+        Of records under draws of P from the posterior.
+    prior_mean, prior_sd : float64 arrays (draws,)
+        The same from the prior, which tell the moments of G0.
+    concentration : float
+        alpha.
+    n : int
+    """
+    weight = n / (n + concentration)
+    base = float(prior_mean.mean())  # squares are about it: nothing is lost where records lie far from 0
+    base_square = float((prior_sd**2 + (prior_mean - base) ** 2).mean())
+    apart = mean - base
+    square = weight * (sd**2 + apart**2) + (1.0 - weight) * base_square
+    first = weight**2 * (apart**2 + sd**2 / n)
+    return float((square - first).mean() / (concentration + n + 1.0))
+
+
+class DiscreteMeaning(Meaning):
+    """Of the discrete model, whose chains hold functionals of P."""
+
+    replicators = {"histogram": DiscreteHistogram, "synthetic": DiscreteMarginals}
+    of_groups = {"histogram": GroupedDiscrete}
+
+    def log_prior(self) -> Floats:
+        """Refuse."""
+        raise Unavailable(
+            "the chains of the discrete model hold functionals of P, and not P, whose prior it is"
+        )
+
+    def variances_of_mean(self) -> tuple[Mapping[str, tuple[float, float, float]], str]:
+        """Return those of each column's mean, in closed form of records whose mean and sd are known."""
+        chains = self.chains
+        held = {(p.title, p.column): p for p in chains.parameters if p.role == "scalar" and not p.groups}
+        columns = [column for title, column in held if title == "mean" and ("sd", column) in held]
+        if not columns:
+            raise Unavailable("the chains hold no mean and standard deviation of one number a record")
+        if chains.constants.get("discount", 0.0) > 0.0:
+            raise Unavailable("under a discount the variance given clean records has no closed form")
+        found = {}
+        for column in columns:
+            of_mean, of_sd = held["mean", column], held["sd", column]
+            before, before_sd = chains.prior(of_mean), chains.prior(of_sd)
+            if before is None or before_sd is None:
+                raise Unavailable("the chains file keeps no draws from the prior; fit again")
+            mean, sd = chains.read(of_mean), chains.read(of_sd)
+            concentration = float(chains.constants["concentration"])
+            clean = clean_variance_of_mean(mean, sd, before, before_sd, concentration, chains.n)
+            found[column] = (float(np.var(mean, ddof=1)), float(np.var(before, ddof=1)), clean)
+        return found, "of the discrete model the mean's alone is known, in closed form"
+
+
+MEANING = DiscreteMeaning

@@ -1,4 +1,4 @@
-"""Which figures of a summary are dates: of columns that are days since 1970-01-01.
+"""Which figures of a fit are dates: of columns that are days since 1970-01-01.
 
 Numbers stay numbers, wherever programs read them; where people do, they are written as the nearest date. A
 `Day` is such a number: it formats itself.
@@ -6,26 +6,20 @@ Numbers stay numbers, wherever programs read them; where people do, they are wri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpmix.errors import DataError, SpecError
+from dpmix.errors import SpecError
 from dpmix.numerics.in_words import figures
 from dpmix.spec.days import Day, day_text, placed
 
-if TYPE_CHECKING:
-    from dpmix.kernels.layout import Floats
-    from dpmix.run.chains_reader import ChainSet
-    from dpmix.summary.diagnostics import Scalar
-
+Floats = NDArray[np.float64]
 _PREDICTIONS = ("prediction", "prediction_clamped", "predictive")
 _PLACES = ("mean", "quantile")
 _POINTS = ("density", "tail", "cdf")
-_OWN = ("custom", "dirichlet")  # models whose parameters are named by others, or are shares
 
 
 @dataclass(frozen=True)
@@ -73,13 +67,6 @@ class Dated:
         """Return the dates of the points that scalars are at, by their names."""
         return {name: point for name in names if (point := self.point(name)) is not None}
 
-    def written(self, name: str, scalar: Scalar) -> Scalar:
-        """Return a scalar whose mean and quantiles write themselves as dates, where they are."""
-        if not self.is_date(name):
-            return scalar
-        ends = {level: Day(value) for level, value in scalar.quantiles.items()}
-        return replace(scalar, mean=Day(scalar.mean), quantiles=dict(ends))
-
     def is_curve(self, column: str) -> bool:
         """Whether a curve is over dates: of this column, or of the only one where it has no name."""
         return self.only or column in self.columns
@@ -110,30 +97,6 @@ class Dated:
 
 NONE = Dated()
 """No dates."""
-
-
-def dated_of(chains: ChainSet) -> Dated:
-    """Return which figures of a fit are dates.
-
-    Raises
-    ------
-    DataError
-        When the chains name them as no fit does.
-    """
-    try:
-        names = json.loads(str(chains.attrs.get("dates", "[]")))
-    except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DataError("the chains do not say which columns are dates, as `dpmix fit` writes it")
-    if not names or chains.model in _OWN:
-        return NONE
-    columns = frozenset(names)
-    if chains.model == "linear_regression":
-        stated: Any = chains.mechanism.get("columns") or chains.columns
-        return Dated(columns, response=bool(stated) and stated[-1] in columns)
-    fitted = chains.columns
-    return Dated(columns, only=len(fitted) == 1 and fitted[0] in columns)
 
 
 def dates_or_figures(values: Iterable[float]) -> list[str]:

@@ -1,9 +1,8 @@
-"""What is said of regressions alone: records beyond the public bounds, and a prior that makes no sense."""
+"""What is said of regressions alone: records beyond the public bounds, and where the prior expects them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +10,15 @@ from scipy.special import ndtr, ndtri
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
+from dpmix.models.meaning_base import BEYOND, MOVED, OwnAccount, dated_of
+from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Remark, percent
-from dpmix.summary.dated import dated_of, dates_or_figures
-from dpmix.summary.quantities import BEYOND, MOVED, Beyond
-from dpmix.summary.remarks import line_doubt, prior_remarks
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
 
-KIND = "linear_regression"
 _CURE = (
     "give model.prior_mean and model.prior_sd of variables rescaled to [-1, 1] and model.x_prior in the "
     "units of the data, or leave them out for priors that follow the bounds"
@@ -30,53 +27,8 @@ _CURE = (
 Pair = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class RegressionAccount:
-    """What is said of a regression.
-
-    Parameters
-    ----------
-    beyond : mapping of str to float
-        Posterior mean of the share of latent values beyond the public bounds, by column, as in
-        `dpmix.summary.summary_result.Summary.beyond_bounds`; of groups as ``group,column``. Truncated
-        responses have 0.
-    absurd : list of Remark
-        Where the prior expects the mean of a record beyond the bounds.
-    remarks : list of Remark
-        About shares beyond the bounds.
-    latent : mapping of str to pair of str
-        Column and group of the predictors of a line that is in their values before clamping.
-    cut : list of str
-        Of which responses more lies beyond the bounds than is told, in words.
-    """
-
-    beyond: Mapping[str, float] = field(default_factory=dict)
-    absurd: list[Remark] = field(default_factory=list)
-    remarks: list[Remark] = field(default_factory=list)
-    latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
-
-    @property
-    def shares(self) -> Beyond:
-        """The shares, as they are reported."""
-        return Beyond(self.beyond, latent=self.latent)
-
-    def of_predictions(self) -> list[str]:
-        """Say where predictions are not of what the table holds, of predictors or of the response."""
-        found = line_doubt(self.shares)
-        if self.cut:
-            found.append(
-                f"Under the fit {', '.join(self.cut)} lie beyond the public bounds and count as clamped to "
-                "them, a Tobit model: means and intervals are of responses before that, and not of what is "
-                "recorded."
-            )
-        return found
-
-
-def regression_account(chains: NamedChains) -> RegressionAccount:
-    """Return what is said of a regression; of other models nothing."""
-    if chains.model != KIND:
-        return RegressionAccount()
+def account_of(chains: NamedChains) -> OwnAccount:
+    """Return what is said of a regression; truncated responses are never beyond their bounds."""
     bounds = _bounds(chains)
     model = chains.stated("model")
     truncated = model.get("response") == "truncated"
@@ -102,8 +54,19 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
                 cut.append(f"{percent(share)} of values of {name}{f' in {group}' if group else ''}")
             if share > BEYOND and (in_latent or response):
                 remarks.append(_remark(name, share, bounds[name], group, response=response))
-    absurd = prior_remarks(_within(chains, stored, model, bounds), bounds, _CURE)
-    return RegressionAccount(beyond, absurd, remarks, latent, cut)
+    of_predictions = [
+        f"Under the fit {', '.join(cut)} lie beyond the public bounds and count as clamped to them, a Tobit "
+        "model: means and intervals are of responses before that, and not of what is recorded."
+    ]
+    return OwnAccount(
+        beyond,
+        latent=latent,
+        within=_within(chains, stored, model, bounds),
+        bounds=bounds,
+        cure=_CURE,
+        remarks=remarks,
+        of_predictions=of_predictions if cut else [],
+    )
 
 
 def _bounds(chains: NamedChains) -> dict[str, Pair]:

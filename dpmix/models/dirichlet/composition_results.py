@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,6 +258,16 @@ class CompositionResults:
         """Whether the draws are of a bootstrap, and not of a posterior."""
         return self.sampler == "bootstrap"
 
+    @property
+    def lead(self) -> str:
+        """What comes first of all; empty for most methods."""
+        return BOOTSTRAP if self.is_bootstrap else ""
+
+    of_scalars: ClassVar[str] = (
+        "**alpha** are the parameters of the Dirichlet distribution of a record, **E[x]** the expected "
+        "shares, alpha over its sum. "
+    )
+
     def data(self) -> dict[str, Any]:
         """Return what is held of it."""
         ellipsoids = {name: found.data(self.components) for name, found in self.ellipsoids.items()}
@@ -315,23 +325,23 @@ class CompositionResults:
             shown.append(f"Against the truth of the simulation: {self.truth.in_words(level)}.")
         return ResultSection(f"composition/{self.group}", title=self.group, page=shown)
 
-
-def composition_section(compositions: Mapping[str, CompositionResults], level: float) -> ResultSection:
-    """Return what is reported of compositions, by group where there are several."""
-    brief = [line for found in compositions.values() for line in found.in_brief(level)]
-    chosen = next(iter(compositions.values())).chosen
-    if chosen is not None:
-        brief = [chosen.in_words(), *brief]
-    if any(found.is_bootstrap for found in compositions.values()):
-        brief = [BOOTSTRAP, *brief]
-    return ResultSection(
-        "composition",
-        by_name({name: found.data() for name, found in compositions.items()}),
-        "Joint regions, censoring and noise",
-        brief,
-        page=(),
-        parts=[found.part(level) for found in compositions.values()],
-    )
+    @staticmethod
+    def together(compositions: Mapping[str, CompositionResults], level: float) -> ResultSection:
+        """Return what is reported of compositions, by group where there are several."""
+        brief = [line for found in compositions.values() for line in found.in_brief(level)]
+        chosen = next(iter(compositions.values())).chosen
+        if chosen is not None:
+            brief = [chosen.in_words(), *brief]
+        if any(found.is_bootstrap for found in compositions.values()):
+            brief = [BOOTSTRAP, *brief]
+        return ResultSection(
+            "composition",
+            by_name({name: found.data() for name, found in compositions.items()}),
+            "Joint regions, censoring and noise",
+            brief,
+            page=(),
+            parts=[found.part(level) for found in compositions.values()],
+        )
 
 
 # Warnings

@@ -11,10 +11,15 @@ from scipy.special import betainc, betaln, digamma
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.models.dirichlet.composition_results import (
+    Censoring,
+    ChosenThreshold,
+    CompositionResults,
+    Ellipsoid,
+    Truth,
+)
+from dpmix.models.meaning_base import BAND_DRAWS, DEFAULT_POINTS, GriddedDensity
 from dpmix.numerics.equal_cells import spread
-from dpmix.summary.composition_results import Censoring, ChosenThreshold, CompositionResults, Ellipsoid, Truth
-from dpmix.summary.density import BAND_DRAWS, Density, hellinger
-from dpmix.summary.fitted_columns import DEFAULT_POINTS
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.spec.summary_section import SummarySpec
 
-KIND = "dirichlet"
-"""The model of compositions, as the spec's `model.kind`."""
 MOST_DENSITIES = 32
 """Shares up to which the density of each is reported; of more, those of the largest mean."""
 _DISTANCE_DRAWS = 2_000
@@ -46,23 +49,21 @@ def parameter_of(chains: NamedChains, name: str) -> Stored:
     for parameter in chains.parameters:
         if parameter.name == name:
             return parameter
-    raise DataError(f"the chains of a model {KIND} hold no {name}")
+    raise DataError(f"the chains of a model dirichlet hold no {name}")
 
 
 def composition_of(
     chains: NamedChains, options: SummarySpec
-) -> tuple[dict[str, CompositionResults], dict[str, Density], float | None]:
+) -> tuple[dict[str, CompositionResults], dict[str, GriddedDensity]]:
     """Summarize what is peculiar to compositions.
 
     Returns
     -------
     dict of str to Composition
         Ellipsoids, and what censoring does, by group; under "" where there are no groups.
-    dict of str to Density
+    dict of str to GriddedDensity
         Predictive density of each share: Beta(alpha_j, A - alpha_j), A the sum of alpha, averaged over draws;
-        under "GROUP,SHARE" where there are groups.
-    float or None
-        The largest of their distances from the prior's; None where the prior is made of the release.
+        under "GROUP,SHARE" where there are groups. Without a prior where that is made of the release.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def composition_of(
     """
     parameter = parameter_of(chains, "alpha")
     compositions: dict[str, CompositionResults] = {}
-    densities: dict[str, Density] = {}
+    densities: dict[str, GriddedDensity] = {}
     if parameter.groups and options.truth is not None:
         raise SpecError("summary.truth: is of one group; leave it out where the release is of several")
     for group in range(len(parameter.groups)) if parameter.groups else (None,):
@@ -81,13 +82,12 @@ def composition_of(
         compositions[found.group] = found
         prefix = f"{found.group}," if found.group else ""
         densities |= {f"{prefix}{name}": density for name, density in own.items()}
-    distances = [d.hellinger_from_prior for d in densities.values() if d.hellinger_from_prior is not None]
-    return compositions, densities, max(distances) if distances else None
+    return compositions, densities
 
 
 def _of_group(
     chains: NamedChains, options: SummarySpec, parameter: Stored, group: int | None
-) -> tuple[CompositionResults, dict[str, Density]]:
+) -> tuple[CompositionResults, dict[str, GriddedDensity]]:
     """Summarize one group, or all records where there are no groups."""
     names = tuple(str(name) for name in parameter.coords[parameter.dims[-1]])
     alpha = chains.read(parameter, group=group).reshape(-1, len(names))
@@ -125,7 +125,7 @@ def _records(chains: NamedChains, names: Sequence[str]) -> list[Stored]:
     """Return the parameters that hold a record drawn from the predictive, a share each."""
     held = {p.column: p for p in chains.parameters if p.role == "draw" and p.title == "predictive"}
     if set(held) != set(names):
-        raise DataError(f"the chains of a model {KIND} hold no predictive record of every share")
+        raise DataError("the chains of a model dirichlet hold no predictive record of every share")
     return [held[name] for name in names]
 
 
@@ -135,7 +135,7 @@ def _densities(
     alpha: Floats,
     chosen: Sequence[int],
     options: SummarySpec,
-) -> dict[str, Density]:
+) -> dict[str, GriddedDensity]:
     drawn = alpha[spread(len(alpha), BAND_DRAWS)]
     few = alpha[spread(len(alpha), _DISTANCE_DRAWS)]
     total, few_total = drawn.sum(axis=1), few.sum(axis=1)
@@ -150,12 +150,12 @@ def _densities(
             part = slice(start, start + step)
             at = _beta(grid[part], drawn[:, j], total - drawn[:, j])
             mean[part], ends[:, part] = at.mean(axis=0), np.quantile(at, tails, axis=0)
-        prior_mean, distance = None, None
+        prior_mean, apart = None, None
         if prior is not None:
             rest = prior.sum(axis=1) - prior[:, j]
             prior_mean = _beta(grid, prior[:, j], rest).mean(axis=0)
-            distance = _distance((few[:, j], few_total - few[:, j]), (prior[:, j], rest))
-        found[names[j]] = Density(grid, mean, ends[0], ends[1], prior_mean, distance)
+            apart = (_NODES, _at_nodes(few[:, j], few_total - few[:, j]), _at_nodes(prior[:, j], rest))
+        found[names[j]] = GriddedDensity(grid, mean, ends[0], ends[1], prior_mean, apart)
     return found
 
 
@@ -182,14 +182,12 @@ def _beta(grid: Floats, a: Floats, b: Floats) -> Floats:
     return np.asarray(np.exp(logs) * inside)
 
 
-def _distance(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> float:
-    """Return the Hellinger distance of two averages of beta densities, over log(x / (1 - x))."""
+def _at_nodes(a: Floats, b: Floats) -> Floats:
+    """Return the average of beta densities at nodes in log(x / (1 - x))."""
     below, above = -np.logaddexp(0.0, -_NODES), -np.logaddexp(0.0, _NODES)
-    curves = [
-        np.exp(np.outer(a, below) + np.outer(b, above) - betaln(a, b)[:, None]).mean(axis=0)
-        for a, b in (first, second)
-    ]
-    return hellinger(_NODES, *curves)
+    return np.asarray(
+        np.exp(np.outer(a, below) + np.outer(b, above) - betaln(a, b)[:, None]).mean(axis=0), dtype=np.float64
+    )
 
 
 def _prior_draws(chains: ChainSet, d: int) -> Floats | None:

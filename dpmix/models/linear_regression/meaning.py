@@ -1,0 +1,334 @@
+"""What chains of a linear regression mean: prior, replicates of clamped moments, predictions, dates."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.additive import draw_noise
+from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.models.linear_regression.regression_account import account_of
+from dpmix.models.linear_regression.regression_advice import expected_of_line, predictors_taken
+from dpmix.models.meaning_base import (
+    Expected,
+    Meaning,
+    OwnAccount,
+    Unavailable,
+    dated_of,
+    draws_of,
+    has,
+    names_of_columns,
+    sum_entries,
+)
+from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
+from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
+from dpmix.release.dated import Dated
+from dpmix.release.sanitized import Release
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import NamedChains
+    from dpmix.spec import RunSpec
+    from dpmix.spec.summary_section import SummarySpec
+
+Floats = NDArray[np.float64]
+
+_STREAM = -16  # of the random numbers of predictions
+
+# Replicates of clamped moments
+
+
+class ClampedMomentsReplicator(StatisticReplicator):
+    """Sums of products of variables clamped to their bounds and rescaled to [-1, 1], and Laplace noise."""
+
+    what = "noisy moments"
+    unit = "of the largest that all records could give"
+    blind = (
+        "The model has a parameter for each: only priors and bounds show, not errors or predictors that are "
+        "not normal."
+    )
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self.law: ClampedMomentsLaw = expect(chains.mechanism, ClampedMomentsLaw)
+        self.low, self.high = np.array(self.law.bounds, dtype=np.float64).T
+        self.model = chains.stated("model")
+        self.size = int(chains.n * self.low.size)
+        self.needed = tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(chains, name))
+        for name in ("sigma2", "x_mean", "x_cov"):
+            if not has(chains, name) and self.model.get(name) is None:
+                raise Unavailable(f"the chains do not hold {name}")
+
+    @property
+    def names(self) -> list[str]:
+        """The factors of each moment."""
+        p = self.low.size - 1
+        stated = self.law.columns
+        titles = [*stated] if len(stated) == p + 1 else [*(f"x{i + 1}" for i in range(p)), "y"]
+        words = ["1", *titles]
+        return [words[j] if i == 0 else f"{words[i]} {words[j]}" for i, j in _factors(p + 1)]
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw records, clamp them, and sum their products."""
+        sums = self.sums(chain, state, self.chains.n, rng)
+        return sums + draw_noise("laplace", self.law.scale[0], sums.size, rng)
+
+    def sums(self, chain: int, state: int | tuple[int, int], n: int, rng: Generator) -> Floats:
+        """Draw n records of a state, or of a state and a group, and sum their products once clamped."""
+        p = self.low.size - 1
+        beta = np.asarray(self._get("beta", chain, state))
+        root = np.linalg.cholesky(np.asarray(self._get("x_cov", chain, state)).reshape(p, p))
+        x = np.asarray(self._get("x_mean", chain, state)).ravel() + rng.standard_normal((n, p)) @ root.T
+        clamped = self.model.get("predictors") == "clamped"
+        line = np.clip(x, self.low[:-1], self.high[:-1]) if clamped else x
+        sd = math.sqrt(float(np.asarray(self._get("sigma2", chain, state)).ravel()[0]))
+        y = self._response(beta[0] + line @ beta[1:], sd, rng)
+        unit = np.clip(2.0 * (np.column_stack([x, y]) - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0)
+        table = np.column_stack([np.ones(n), unit])
+        products = table.T @ table
+        return np.array([products[i, j] for i, j in _factors(p + 1)])
+
+    def _response(self, mean: Floats, sd: float, rng: Generator) -> Floats:
+        """Draw responses; errors are truncated to the bounds where the model says so."""
+        if self.model.get("response") != "truncated":
+            return np.asarray(mean + sd * rng.standard_normal(mean.size))
+        from dpmix.numerics.bounded_normal import truncated  # late: it is compiled
+
+        normals = rng.standard_normal(mean.size)
+        return truncated(mean, np.array(sd), self.low[-1], self.high[-1], normals)
+
+    def _get(self, name: str, chain: int, state: int | tuple[int, int]) -> Any:
+        """Return a parameter, drawn or known."""
+        if name not in self.values:
+            return self.model[name]
+        place = state if isinstance(state, tuple) else (state,)
+        return self.values[name][(chain, *place)]
+
+
+class GroupedMomentsReplicator(ReplicatesOfGroups, ClampedMomentsReplicator):
+    """Noisy sizes, and sums of products of clamped and rescaled variables of each group."""
+
+    what = "noisy sizes and moments"
+
+    @property
+    def names(self) -> list[str]:
+        """The sizes, and the factors of each moment by group."""
+        return self.named(super().names)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw records of each group, clamp them, and sum their products."""
+        sizes = self.sizes(chain, state, rng)
+        sums = [self.sums(chain, (state, group), size, rng) for group, size in enumerate(sizes.tolist())]
+        return self.noisy(sizes, sums, rng)
+
+
+def _factors(q: int) -> list[tuple[int, int]]:
+    """Return the factors of each moment as columns of (1, x_1, .., x_p, y), p = q - 1."""
+    return [*((i, q) for i in range(q + 1)), *((i, j) for i in range(q) for j in range(i, q) if j > 0)]
+
+
+# Predictions
+
+
+def responses(
+    beta: Floats,
+    sigma2: Floats,
+    x: Floats,
+    normals: Floats | None = None,
+    truncated: tuple[float, float] | None = None,
+) -> Floats:
+    """Return the response at predictors under each draw of a regression's parameters.
+
+    Parameters
+    ----------
+    beta : float64 array (q, draws)
+        Coefficients in the units of the data, the intercept first.
+    sigma2 : float64 array (draws,)
+        Variance of the errors.
+    x : float64 array (rows, q - 1)
+        Predictors in the units of the data, within or beyond the public bounds: the line goes on.
+    normals : float64 array (draws,), optional
+        A standard normal for each draw: the response of a new record, its error included. Without, the mean
+        response.
+    truncated : (float, float), optional
+        Bounds of the response, within which errors are truncated. The mean is then not on the line.
+
+    Returns
+    -------
+    float64 array (rows, draws)
+    """
+    found = np.repeat(beta[:1], len(x), axis=0)
+    for j in range(x.shape[1]):  # one by one: the same for any number of rows at once
+        found += beta[1 + j] * x[:, j, None]
+    sd = np.sqrt(sigma2)
+    if truncated is None:
+        return found if normals is None else found + sd * normals
+    from dpmix.numerics import bounded_normal  # late: compiled code
+
+    sds = np.broadcast_to(sd, found.shape)
+    if normals is None:
+        return np.asarray(bounded_normal.truncated_means(found, sds, *truncated))
+    return np.asarray(bounded_normal.truncated(found, sds, *truncated, np.broadcast_to(normals, found.shape)))
+
+
+class ResponsePredictor(Predictor):
+    """The response of a regression."""
+
+    columns = ("mean", "lower", "upper")
+
+    def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
+        stored, model = parameter_of(chains, "beta", 1), chains.stated("model")
+        beta = draws_in_a_row(chains, stored)
+        super().__init__(float(options.level), beta.shape[1])
+        self._beta = np.ascontiguousarray(beta.transpose(0, 2, 1))
+        q = self._beta.shape[1]
+        self.used = (stored,)
+        known = model.get("sigma2")
+        if known is None:
+            self.used = (stored, parameter_of(chains, "sigma2", 0))
+            self._sigma2 = draws_in_a_row(chains, self.used[1])
+        else:
+            self._sigma2 = np.full((len(beta), self.draws), float(known))
+        self.new = options.interval == "record"
+        # each stratum of the normal distribution once: their order alone is random, and the same for all rows
+        order = chains.generator(0, _STREAM).permutation(self.draws)
+        self._normals = ndtri((order + 0.5) / self.draws)
+        law = expect(chains.mechanism, ClampedMomentsLaw)
+        bounds = law.bounds
+        self._truncated = bounds[-1] if model.get("response") == "truncated" else None
+        # beyond their bounds values count as the nearer one where the line is in clamped predictors
+        self._ends = np.array(bounds[:-1]).T if model.get("predictors") == "clamped" else None
+        if self._ends is not None:
+            self.outside = "so are these, as model.predictors: clamped has it"
+        names = names_of_columns(law, q)
+        if len(bounds) != q:
+            raise ValueError("bounds")
+        dated = dated_of(chains)
+        own = [
+            Input(name, None, dated.pair(name, pair), dated.is_curve(name))
+            for name, pair in zip(names[:-1], bounds[:-1], strict=True)
+        ]
+        self._group = group_input(chains)
+        self.inputs = (*own, *self._group)
+        of = f" of {names[-1]}" if names[-1] != str(q) else ""
+        interval = "the response of a new record" if self.new else "the mean response"
+        self.what = (
+            f"mean is the mean response{of} in the units of the data; lower and upper are the "
+            f"{100 * self.level:g}% interval of {interval}"
+        )
+
+    def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
+        normals = self._normals if new else None
+        if self._ends is not None:
+            own = rows[:, : self._ends.shape[1]]
+            rows = np.column_stack([np.clip(own, *self._ends), rows[:, own.shape[1] :]])
+        if not self._group:
+            return responses(self._beta[0], self._sigma2[0], rows, normals, self._truncated)[:, None]
+        found = np.empty((len(rows), self.draws))
+        for group in range(len(self._beta)):
+            own = rows[:, -1] == group
+            found[own] = responses(
+                self._beta[group], self._sigma2[group], rows[own, :-1], normals, self._truncated
+            )
+        return found[:, None]
+
+
+class RegressionMeaning(Meaning):
+    """Of linear regressions."""
+
+    prior_keys = "model.prior_mean, prior_sd, sigma2_prior and x_prior"
+    replicators = {"clamped_moments": ClampedMomentsReplicator}
+    of_groups = {"clamped_moments": GroupedMomentsReplicator}
+    advised = ("clamped_moments",)
+
+    def log_prior(self) -> Floats:
+        """Return that of the parameters of the rescaled variables, as the prior is stated."""
+        from dpmix.models.linear_regression.conjugate_draws import Units
+        from dpmix.models.linear_regression.latent_records import COV, MEAN, SD
+        from dpmix.models.linear_regression.model import moments_law  # late: compiled code
+
+        chains = self.chains
+        if chains.attrs.get("prior_of") != "rescaled variables":
+            raise Unavailable(
+                "an earlier version fitted these chains, under a prior in the units of the data"
+            )
+        values = chains.observed.reshape(-1, 1)
+        release = Release(
+            values,
+            ("statistic",),
+            chains.mechanism,
+            None,
+            None,
+            None,
+            chains.n,
+            trust="global",
+            private=False,
+        )
+        model: Any = chains.run_spec.model
+        law = moments_law(model, release)
+        units = Units.of(expect(chains.mechanism, ClampedMomentsLaw).bounds)
+        beta = draws_of(chains, "beta")
+        slopes = beta[..., 1:]
+        intercept = (beta[..., 0] + slopes @ units.centre[:-1] - units.centre[-1]) / units.half[-1]
+        rescaled = np.concatenate(
+            [intercept[..., None], slopes * (units.half[:-1] / units.half[-1])], axis=-1
+        ) - np.asarray(law.beta_mean)
+        out = sum_entries(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
+        if not law.known[SD]:
+            variance = draws_of(chains, "sigma2") / units.scale(1.0, 2)
+            if (
+                chains.attrs.get("sigma2_scale") == "learned"
+            ):  # earlier versions fixed it where none was stated
+                each = -0.5 * np.log(variance) - (law.shape + 0.5) * np.log1p(0.5 * variance / law.scale)
+            else:
+                each = -(law.shape + 1.0) * np.log(variance) - law.scale / variance
+            out = out + sum_entries(each)
+        if law.known[MEAN] and law.known[COV]:
+            return out
+        p = len(law.centre)
+        stated = np.asarray(model.x_cov) if law.known[COV] else draws_of(chains, "x_cov")
+        covariance = np.broadcast_to(stated / units.covariance(), (*beta.shape[:-1], p, p))
+        inverse, logs = np.linalg.inv(covariance), np.linalg.slogdet(covariance)[1]
+        if not law.known[MEAN]:
+            gap = (draws_of(chains, "x_mean") - units.centre[:-1]) / units.half[:-1] - np.asarray(law.centre)
+            square = np.einsum("...i,...ij,...j->...", gap, inverse, gap)
+            out = out + sum_entries(-0.5 * law.weight * square - 0.5 * logs)
+        if not law.known[COV]:
+            trace = np.einsum("ij,...ji->...", np.asarray(law.psi).reshape(p, p), inverse)
+            out = out + sum_entries(-0.5 * (law.freedom + p + 1.0) * logs - 0.5 * trace)
+        return out
+
+    def floors(self) -> tuple[str, ...]:
+        """Return the variance of the errors, where their scale is not learned."""
+        return () if self.chains.attrs.get("sigma2_scale") == "learned" else ("sigma2",)
+
+    def predictor(self, options: SummarySpec) -> Predictor:
+        """Return what predicts the response."""
+        return ResponsePredictor(self.chains, options)
+
+    def account(self, options: SummarySpec) -> OwnAccount:
+        """Return the shares of values beyond the public bounds, under the fit, and what follows."""
+        return account_of(self.chains)
+
+    def dated(self, columns: frozenset[str]) -> Dated:
+        """Return whether the response is a date, of which predictions are."""
+        stated: Any = self.chains.mechanism.get("columns") or self.chains.columns
+        return Dated(columns, response=bool(stated) and stated[-1] in columns)
+
+    @staticmethod
+    def expected(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
+        """Return what is expected of the coefficients, whose priors are those of the model, rescaled."""
+        return expected_of_line(law, model, n, spec)
+
+    @staticmethod
+    def taken(spec: RunSpec, model: Any) -> list[str]:
+        """Say what predictors are taken to be where nobody states how they vary."""
+        return predictors_taken(spec, model)
+
+
+MEANING = RegressionMeaning

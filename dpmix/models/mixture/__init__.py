@@ -1,0 +1,1 @@
+"""What chains of mixtures mean, whichever code ran them."""

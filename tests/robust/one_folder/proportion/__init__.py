@@ -1,0 +1,1 @@
+"""The share of one of two categories, given randomized responses."""
