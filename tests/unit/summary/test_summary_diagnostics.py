@@ -190,8 +190,8 @@ def test_intervals_beyond_the_draws_are_told():
     assert told(0.95) == told(0.999) == []
     (text,) = told(0.9999)
     assert text == (
-        "Intervals of summary.level 0.9999 leave out less than one of 4,000 draws at each end: their ends are "
-        "the outermost draws, and hold less than they say; use a lower level, or 20,000 draws or more."
+        "Intervals of summary.level 0.9999 leave out less than one of 4,000 draws at each end: their ends "
+        "are the outermost draws, and hold less than they say; use a lower level, or 20,000 draws or more."
     )
 
 
