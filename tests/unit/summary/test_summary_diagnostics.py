@@ -304,6 +304,18 @@ def test_guarantee_in_words():
             "Gaussian noise of scale 0.4 was added to the counts of 272 records in 9 bins, which were "
             "released for all of them together.",
         ),
+        (
+            {
+                "kind": "log_moments",
+                "components": 3,
+                "threshold": 0.01,
+                "parts": [68, 204],
+                "scale": [0.3, 0.1],
+            },
+            "Laplace noise of scale 0.3, 0.1 was added to the mean logarithms of the compositions of 272 "
+            "records in parts of 68 and 204, censored at 0.01, which were released for all of each part "
+            "together.",
+        ),
     ],
 )
 def test_what_each_mechanism_did(mechanism, words):
