@@ -19,6 +19,7 @@ from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import kernel_estimate
 from dpmix.summary.density import Density, posterior_density
 from dpmix.summary.diagnostics import describe
+from dpmix.summary.discrete_account import discrete_remarks
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
@@ -163,6 +164,7 @@ def summarize_chains(
         column.name: dated.pair(column.name, public_bounds(chains, number, len(columns)))
         for number, column in enumerate(columns)
     }
+    near = law.additive or (law.released == "records" and law.on_data_scale)  # values lie near their records
     summary = _summary(
         chains,
         options,
@@ -171,7 +173,7 @@ def summarize_chains(
         absurd=prior_remarks(prior.within_bounds, bounds),
         floors=sds_with_floor(columns),
         told=[],
-        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive),
+        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not near),
         cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
         variance_shares=lambda: mixture_shares(chains, source, grids, series, prior.series),
         distance=(posterior.hellinger, posterior.hellinger_bias),
@@ -258,6 +260,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
         beyond = Beyond(_censored(found_compositions), entries=True)
         last = composition_remarks(list(found_compositions.values()), chains)
+    if chains.model == "discrete":
+        last = discrete_remarks(chains)
     return _summary(
         chains,
         options,
