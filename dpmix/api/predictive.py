@@ -297,6 +297,11 @@ def planned(
             f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
             "drawn; take each group's parameters from the chains file"
         )
+    if wanted is None and found.n > MOST_RECORDS:
+        raise UsageError(
+            f"records: the chains are of a release of {found.n:,} records, and at most {MOST_RECORDS:,} are "
+            "drawn; say how many (--records)"
+        )
     return found, found.n if wanted is None else wanted
 
 

@@ -378,9 +378,10 @@ def synthesize(
     if dry_run and chains:
         from dpmix.api import predictive
 
-        predictive.planned(chains, output, spec=checked, records=records, force=force)
+        _, wanted = predictive.planned(chains, output, spec=checked, records=records, force=force)
         names = ", ".join(str(path) for path in chains)
-        return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
+        what = f"{wanted:,} {'record' if wanted == 1 else 'records'} of the posterior predictive of {names}"
+        return emit(f"would draw {what}\nwould write {output}")
     if dry_run:
         from dpmix.api.spending import Entering
         from dpmix.api.synthesize import steps

@@ -44,6 +44,10 @@ _OUTPUTS = "whose outputs are the cells"
 # Public cells, and counts in them
 
 
+MOST = 2**62
+"""Records below which sums of counts stay within int64."""
+
+
 @dataclass(frozen=True, eq=False)
 class Counts:
     """Numbers of records in all cells.
@@ -195,6 +199,17 @@ def grid_of(tally: Counts) -> Floats:
     return np.concatenate([[-np.inf], tally.edges, [np.inf]])
 
 
+def check_room(n: int) -> None:
+    """Refuse more records than a tally holds.
+
+    Raises
+    ------
+    DataError
+    """
+    if n >= MOST:
+        raise DataError(f"there are {n:,} records, and a tally holds at most {MOST - 1:,}")
+
+
 def tallied(about: Release, counts: Counts) -> Release:
     """Return a tally of a release, with the account of how that was made."""
     return replace(about, values=_NO_VALUES, n=counts.n, tally=counts)
@@ -267,6 +282,7 @@ def merged(parts: Sequence[tuple[str, Release]]) -> Release:
         found = difference(first, other)
         if found is not None:
             raise DataError(f"{other_name} differs from {name} in {found}")
+    check_room(sum(part.n for _, part in parts))
     counts = np.asarray(np.sum([_counts(part).counts for _, part in parts], axis=0, dtype=np.int64))
     own = [part for _, part in parts]
     return replace(
@@ -316,7 +332,7 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
     """
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or counts.size < 2 or (counts < 0).any():
         return "counts are no numbers of records in two cells or more"
-    if counts.astype(np.float64).sum() >= 2.0**62 or int(counts.sum()) != n or n < 1:
+    if counts.astype(np.float64).sum() >= MOST or int(counts.sum()) != n or n < 1:
         return f"counts do not add up to n, {n:,}"
     if edges.shape != (counts.size + 1,) or edges[0] != -np.inf or edges[-1] != np.inf:
         return "edges do not run from -inf to inf around the counts"

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, DpmixError, UsageError
-from dpmix.release.tallies import count_outputs, tally
+from dpmix.release.tallies import MOST, check_room, count_outputs, tally
 from dpmix.spec.table_source import Dialect
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5, reason
@@ -536,13 +536,14 @@ def read_counts(path: Path, grid: TallyGrid) -> NDArray[np.int64]:
                     counts[cell] = count
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {reason(error)}") from error
+    check_room(sum(counts.tolist()))
     return counts
 
 
 def _row(path: Path, line: int, row: list[str]) -> tuple[int, int]:
     try:
         cell, count = (int(text.strip()) for text in row)
-        if not 0 <= count < 2**62:
+        if not 0 <= count < MOST:
             raise ValueError
     except ValueError:
         raise DataError(

@@ -269,10 +269,15 @@ class ResultSection:
 
 @dataclass(frozen=True)
 class Remark:
-    """A warning in words; `convergence` says whether it is about the chains rather than about the release."""
+    """A warning in words; `convergence` says whether it is about the chains rather than about the release.
+
+    `grave` says what it is to the verdict: nothing (None), a reason to take results with care (False), or one
+    not to use them (True).
+    """
 
     text: str
     convergence: bool
+    grave: bool | None = None
 
 
 class Figure(NamedTuple):

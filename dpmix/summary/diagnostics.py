@@ -185,7 +185,7 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
         ess_tail=None,
         mcse=None,
         note=None,
-        contraction=contraction(series, prior),
+        contraction=contraction(series, prior) if series.size >= MIN_DRAWS else None,
         prior=None if prior is None else _prior_quantiles(prior, level),
     )
     if np.ptp(series) == 0.0:

@@ -14,6 +14,7 @@ from dpmix.summary.check.check_result import SUSPECT, Check
 from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, floor_doubt, is_headline
 
 if TYPE_CHECKING:
+    from dpmix.results.nodes import Remark
     from dpmix.summary.diagnostics import Scalar
     from dpmix.summary.quantities import Beyond, CellShares
     from dpmix.summary.subject import Subject
@@ -46,6 +47,9 @@ def verdict_of(
     check: Check,
     beyond: Beyond | None = None,
     cells: CellShares | None = None,
+    remarks: Iterable[Remark] = (),
+    *,
+    bootstrap: bool = False,
 ) -> Verdict:
     """Return whether results can be used.
 
@@ -57,7 +61,7 @@ def verdict_of(
     median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond
     the bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
     outermost cells, or nine tenths in one; else "with care", and so where contraction, check or R-hat is not
-    known.
+    known. A warning that an approximation is one of these says so itself (`Remark.grave`).
 
     Parameters
     ----------
@@ -69,24 +73,33 @@ def verdict_of(
         Shares beyond the bounds.
     cells : CellShares, optional
         Of a release of cells.
+    remarks : iterable of Remark
+        All warnings.
+    bootstrap : bool
+        Whether the draws are of a bootstrap, which has no prior.
     """
     grave, doubts = cells_doubt(beyond, cells)
+    for remark in remarks:
+        if remark.grave is not None:
+            (grave if remark.grave else doubts).append(remark.text)
     doubts += floor_doubt(parameters)
     told: dict[str, list[str]] = {NOT_YET: grave, WITH_CARE: doubts, USABLE: []}
-    for answer, reason in (_of_contraction(parameters), _of_check(check), _of_chains(parameters)):
+    for answer, reason in (_of_contraction(parameters, bootstrap), _of_check(check), _of_chains(parameters)):
         told[answer].append(reason)
     if grave:
         return Verdict(NOT_YET, (*grave, *doubts))
     return Verdict(WITH_CARE, tuple(doubts)) if doubts else Verdict(USABLE, tuple(told[USABLE]))
 
 
-def _of_contraction(parameters: Mapping[str, Scalar]) -> tuple[str, str]:
+def _of_contraction(parameters: Mapping[str, Scalar], bootstrap: bool) -> tuple[str, str]:
     """Return what the contractions alone let be answered, and why; so do the two that follow."""
     known = {
         name: scalar.contraction
         for name, scalar in parameters.items()
         if is_headline(name) and scalar.contraction is not None
     }
+    if bootstrap:
+        return WITH_CARE, "A bootstrap has no prior, beside which to say what the release taught."
     if not known:
         return WITH_CARE, "How much the release taught beyond the prior is not known."
     moved = {name for name in known if parameters[name].beside_prior == "moved"}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RHAT = 1.01
 ESS = 400.0
+MANY = 40
+"""Draws from which on it is the level, and not the run, that asks for more than there are."""
 INDISTINGUISHABLE = 0.1
 """Hellinger distance up to which posterior and prior predictive are called indistinguishable.
 
@@ -74,11 +76,9 @@ def convergence_remarks(
             f"The chains are stuck, each at a value of its own, in {all_of(stuck)}: do not use them."
         )
     texts += _too_short(parameters, chains, absurd)
-    if all(scalar.ess_bulk is None for scalar in parameters.values()):
-        texts.append(
-            f"{chains.draws} draws per chain are too few for any diagnostic: convergence is unknown."
-        )
-    elif len(chains.ids) == 1:
+    few = all(scalar.ess_bulk is None for scalar in parameters.values())
+    texts += _beyond_draws(parameters, chains)
+    if not few and len(chains.ids) == 1:
         texts.append(
             "One chain alone: R-hat needs at least two, so convergence is not checked across chains."
         )
@@ -94,7 +94,12 @@ def convergence_remarks(
             f"Acceptance ({mean:.3g}) is near its lower bound e^-epsilon = {bound:.3g}: proposals are seldom "
             "taken; a sampler with exact latent updates mixes better."
         )
-    return [Remark(text, convergence=True) for text in texts]
+    remarks = [Remark(text, convergence=True) for text in texts]
+    if few:
+        each = "1 draw per chain is" if chains.draws == 1 else f"{chains.draws} draws per chain are"
+        text = f"{each} too few for any diagnostic: convergence is unknown."
+        remarks.insert(0, Remark(text, convergence=True, grave=True))
+    return remarks
 
 
 WITHIN = "model.kernel: beta stays within the bounds"
@@ -395,6 +400,19 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
         apart = max(high.values(), default=1.0) > APART
         cure = _longer(factor, chains.stated("sampler").get("iterations"), apart=apart)
     return [f"{text[0].upper()}{text[1:]}: {cure}."]
+
+
+def _beyond_draws(parameters: Mapping[str, Scalar], chains: ChainSet) -> list[str]:
+    """Say where intervals reach further out than there are draws, which their ends then fall short of."""
+    draws = chains.draws * len(chains.ids)
+    tail = min((float(p) for scalar in parameters.values() for p in scalar.quantiles), default=0.5)
+    if tail * draws >= 1.0 or draws < MANY:
+        return []
+    return [
+        f"Intervals of summary.level {1.0 - 2.0 * tail:.12g} leave out less than one of {draws:,} draws at "
+        "each end: their ends are the outermost draws, and hold less than they say; use a lower level, or "
+        f"{math.ceil(1.0 / tail):,} draws or more."
+    ]
 
 
 def _longer(factor: float, iterations: Any, *, apart: bool) -> str:

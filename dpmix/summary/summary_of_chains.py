@@ -160,6 +160,7 @@ def summarize_chains(
         column.name: dated.pair(column.name, public_bounds(chains, number, len(columns)))
         for number, column in enumerate(columns)
     }
+    near = law.additive or (law.released == "records" and law.on_data_scale)  # values lie near their records
     summary = _summary(
         chains,
         options,
@@ -168,7 +169,7 @@ def summarize_chains(
         absurd=prior_remarks(prior.within_bounds, bounds),
         floors=sds_with_floor(columns),
         told=[],
-        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not law.additive),
+        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not near),
         cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
         variance_shares=lambda: mixture_shares(chains, source, grids, series, prior.series),
         distance=(posterior.hellinger, posterior.hellinger_bias),

@@ -289,7 +289,14 @@ class Summary(Result):
     def verdict(self) -> Verdict:
         """Whether the results can be used, and why."""
         named = {self.shown(name): scalar for name, scalar in self.parameters.items()}
-        return verdict_of(named, self.check, self.quantity(Beyond), self.quantity(CellShares))
+        return verdict_of(
+            named,
+            self.check,
+            self.quantity(Beyond),
+            self.quantity(CellShares),
+            self.remarks,
+            bootstrap=self.source == "bootstrap",
+        )
 
     def _meaning(self) -> str:
         """Say what the scalars are."""

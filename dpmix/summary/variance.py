@@ -579,7 +579,7 @@ def mixture_shares(
         Draws of the same from the prior.
     """
     if chains.draws * len(chains.ids) < 20:
-        return VarianceShares(reason=f"{chains.draws} saved draws are too few for variances")
+        return VarianceShares(reason="there are fewer than 20 saved draws")
     columns = columns_of(chains, source)
     if chains.mechanism.protects and not all(runs_for(column.family) for column in columns):
         return VarianceShares(

@@ -194,3 +194,4 @@ def test_what_a_stranger_adds_is_fitted_to_the_exact_posterior(case: str, tmp_pa
         assert found["words"].startswith("uniform noise with half_width = 0.8 over [-3, 3]")
         assert found["guarantee"] == [None, None, None]
         assert all(min(abs(z - y) for y in Z) <= 0.8 for z in found["values"])
+        assert "in the cells at the ends" not in " ".join(found["summary"]["warnings"])

@@ -166,9 +166,11 @@ class LogMomentsLaw(SumsOfGroups):
         at = f", censored at {self.threshold:g}"
         if self.groups is not None:
             return self._done_by_groups(f"sums of logarithms of the compositions{at},", n)
+        split = f" in parts of {' and '.join(map(str, self.parts))}" if len(self.parts) > 1 else ""
+        together = f"for all of {'each part' if split else 'them'} together"
         return (
             f"Laplace noise{of_scale(self.scale)} was added to the mean logarithms of the compositions of "
-            f"{counted(n, 'record')}{at}, which were released for all of them together."
+            f"{counted(n, 'record')}{split}{at}, which were released {together}."
         )
 
 

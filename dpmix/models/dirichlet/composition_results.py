@@ -382,16 +382,18 @@ def composition_remarks(groups: Sequence[CompositionResults], chains: ChainSet) 
         own += _noise(found)
         texts += [f"{found.group}: {text}" if found.group else text for text in own]
     found = groups[0]
-    texts += _sizes(found, chains)
-    texts += _tolerance(found, chains)
-    texts += _run_off(found, chains)
+    remarks = [Remark(text, convergence=False) for text in texts]
+    remarks += _sizes(found, chains)
+    remarks += [Remark(text, convergence=False, grave=False) for text in _tolerance(found, chains)]
+    remarks += [Remark(text, convergence=False, grave=True) for text in _run_off(found, chains)]
     redrawn = chains.constants.get("bootstrap_redrawn", 0.0)
     if found.is_bootstrap and redrawn > REDRAWN:
-        texts.append(
+        text = (
             f"{100 * redrawn:.0f}% of the refits had no maximum and were drawn again: the bootstrap "
             "distribution leaves out what they stand for; use sampler.kind: data_augmentation."
         )
-    return [Remark(text, convergence=False) for text in texts]
+        remarks.append(Remark(text, convergence=False))
+    return remarks
 
 
 def _censored(found: CompositionResults) -> list[str]:
@@ -470,26 +472,28 @@ def _noise(found: CompositionResults) -> list[str]:
     ]
 
 
-def _sizes(found: CompositionResults, chains: ChainSet) -> list[str]:
+def _sizes(found: CompositionResults, chains: ChainSet) -> list[Remark]:
     """Say what the paper says of n and epsilon."""
     epsilon, n = float(chains.attrs.get("epsilon", math.nan)), chains.n
-    texts: list[str] = []
+    remarks: list[Remark] = []
     if not math.isfinite(epsilon):
-        return texts
+        return remarks
     small = epsilon < 1.0 - 1e-6  # noise is drawn on a grid, a little above its formula
     if found.sampler in APPROXIMATE and (n <= LARGE or small):
-        texts.append(
+        text = (
             f"{found.sampler} is an approximation that is recommended for large n and epsilon of 1 or more, "
             f"and here n = {n} and epsilon = {figure(epsilon, 3)}: use sampler.kind: data_augmentation, or "
             "see that other methods agree."
         )
+        remarks.append(Remark(text, convergence=False, grave=False))
     if n > LARGE and small:
-        texts.append(
+        text = (
             f"Proceed with caution: n = {n} is large and epsilon = {figure(epsilon, 3)} is below 1, where "
             "methods for compositions can be far off; compare data_augmentation with bootstrap, and with a "
             "release of larger epsilon where there is one."
         )
-    return texts
+        remarks.append(Remark(text, convergence=False))
+    return remarks
 
 
 def _tolerance(found: CompositionResults, chains: ChainSet) -> list[str]:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.laws.additive import draw_noise
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.models.meaning_base import Meaning, Unavailable
+from dpmix.models.discrete.discrete_account import discrete_remarks
+from dpmix.models.meaning_base import Meaning, OwnAccount, Unavailable
 from dpmix.models.replicator_base import GroupedHistogram, OfBins, StatisticReplicator
 from dpmix.release.columns import Cells, Column
 from dpmix.release.dated import bins_in_words
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
+    from dpmix.spec.summary_section import SummarySpec
 
 Floats = NDArray[np.float64]
 _SAME = 1e-9  # of a range
@@ -271,6 +273,10 @@ class DiscreteMeaning(Meaning):
         raise Unavailable(
             "the chains of the discrete model hold functionals of P, and not P, whose prior it is"
         )
+
+    def account(self, options: SummarySpec) -> OwnAccount:
+        """Return what is left to the prior."""
+        return OwnAccount(last=discrete_remarks(self.chains))
 
     def variances_of_mean(self) -> tuple[Mapping[str, tuple[float, float, float]], str]:
         """Return those of each column's mean, in closed form of records whose mean and sd are known."""

@@ -73,7 +73,7 @@ def check_release(chains: ChainSet) -> Check:
         most = REPLICATES if replicator.size * REPLICATES <= _NUMBERS else _FEWER
         most = min(most, chains.draws * len(chains.ids))
         if most < 20:
-            raise Unavailable(f"{most} saved draws are too few to replicate the release from")
+            raise Unavailable("there are fewer than 20 saved draws")
         if isinstance(replicator, StatisticReplicator | HistogramReplicator):
             return check_statistic(chains, replicator, most)
         assert isinstance(replicator, MixtureReplicator)  # the others

@@ -460,6 +460,23 @@ def test_what_is_said_of_records_from_chains_needs_no_generator(tmp_path):
     assert dpmix.calibrate(bare)["kind"] == dpmix.calibrate(spec)["kind"]
 
 
+def test_as_many_records_as_a_huge_release_has_are_asked_for_by_number(tmp_path, monkeypatch, capsys):
+    """A tally may be of a billion records: none of them is drawn unless somebody says how many."""
+    path, _ = _normals(tmp_path)
+    n = read_chains([path]).n
+    (tmp_path / "s.yaml").write_text("model: {kind: mixture}\n")
+    command = ["dpmix", "synthesize", str(tmp_path / "s.yaml"), "--chains", str(path)]
+    monkeypatch.setattr("sys.argv", [*command, "-o", str(tmp_path / "r.csv"), "--dry-run"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert f"would draw {n} records of the posterior predictive of" in capsys.readouterr().out
+    monkeypatch.setattr("dpmix.api.predictive.MOST_RECORDS", n - 1)
+    with pytest.raises(UsageError, match=rf"of {n} records, and at most {n - 1} are drawn; say how many"):
+        predictive_records(path)
+    with pytest.raises(SystemExit, match="2"):
+        main()
+
+
 def test_nonsense_is_refused_before_any_work(tmp_path):
     path, _ = _normals(tmp_path)
     for records in (0, -3, 2.5, True):

@@ -223,11 +223,23 @@ def test_text_is_written_as_the_spec_says(tmp_path: Path, encoding: str, suffix:
         ("cell,count\n0,0\n", "n = 0"),
         ("cell,count\n-1,3\n0,1\n", "3 values are missing or not finite"),
         (f"cell,count\n0,{2**63}\n", "line 2"),
+        (
+            f"cell,count\n0,{2**61}\n1,{2**61}\n",
+            "387,904 records, and a tally holds at most",
+        ),
     ],
 )
 def test_results_that_no_query_gives_are_refused(tmp_path: Path, text: str, what: str) -> None:
     (tmp_path / "r.csv").write_text(text)
     assert what in refused([], SPEC, counts=tmp_path / "r.csv")
+
+
+def test_tallies_add_up_to_what_can_be_read(tmp_path: Path) -> None:
+    for i in range(2):
+        (tmp_path / f"{i}.csv").write_text(f"cell,count\n{i},{2**61}\n")
+        dpmix.tally([], SPEC, tmp_path / f"{i}.h5", counts=tmp_path / f"{i}.csv", quiet=True)
+        assert read_release(tmp_path / f"{i}.h5", tallies=True).n == 2**61
+    assert "a tally holds at most" in refused([tmp_path / "0.h5", tmp_path / "1.h5"])
 
 
 def test_what_is_no_release_of_finite_numbers_is_refused(tmp_path: Path) -> None:

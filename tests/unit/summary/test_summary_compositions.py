@@ -20,6 +20,7 @@ from dpmix.models.dirichlet.composition_results import (
     composition_remarks,
 )
 from dpmix.models.dirichlet.compositions import censored_moments
+from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
 
 NAMES = ("care", "food", "rest")
@@ -132,7 +133,12 @@ def test_a_summary_says_whether_the_scores_of_thresholds_were_used(
     assert found.to_json()["composition"]["scores_used"] is used
 
 
-def remarks(
+def remarks(sampler: str = "data_augmentation", **own: Any) -> str:
+    """Return the warnings of a fit that is fine, but for what is changed, as one text."""
+    return "\n".join(remark.text for remark in all_remarks(sampler, **own))
+
+
+def all_remarks(
     sampler: str = "data_augmentation",
     *,
     n: int = 800,
@@ -140,8 +146,7 @@ def remarks(
     means: tuple[float, ...] = (-1.0, -2.5, -0.7),
     constants: dict[str, float] | None = None,
     **censoring: Any,
-) -> str:
-    """Return the warnings of a fit that is fine, but for what is changed, as one text."""
+) -> list[Remark]:
     plain: dict[str, Any] = {
         "threshold": 0.01,
         "share": np.array([0.0, 0.02, 0.0]),
@@ -157,7 +162,7 @@ def remarks(
     chains = SimpleNamespace(
         constants=constants or {}, attrs={"epsilon": epsilon}, observed=np.array(means)[:, None], n=n
     )
-    return "\n".join(remark.text for remark in composition_remarks([found], cast(ChainSet, chains)))
+    return composition_remarks([found], cast(ChainSet, chains))
 
 
 def test_a_fit_that_is_fine_has_no_warning() -> None:
@@ -205,6 +210,19 @@ def test_what_makes_results_unreliable_is_said(own: dict[str, Any], words: str) 
     assert words in remarks(**own)
 
 
+@pytest.mark.parametrize(
+    ("own", "grave"),
+    [
+        ({"sampler": "replicated"}, False),
+        ({"sampler": "abc", "n": 5000, "constants": {"abc_tolerance": 1.0}}, False),
+        ({"n": 5000, "epsilon": 0.5}, None),
+        ({"noise_sd": 0.05}, None),
+    ],
+)
+def test_an_approximation_that_is_off_tells_the_verdict(own: dict[str, Any], grave: bool | None) -> None:
+    assert [remark.grave for remark in all_remarks(**own)] == [grave]
+
+
 def test_methods_that_account_for_censoring_are_not_warned_of_its_bias() -> None:
     assert remarks(bias=np.array([0.0, 0.05, 0.0]), uncensored_records=0.6) == ""
 
@@ -222,8 +240,10 @@ def test_pseudo_records_that_ran_off_are_told() -> None:
         chains = SimpleNamespace(
             constants=constants, attrs={"epsilon": 2.0}, observed=np.tile(means, 2)[:, None], n=800
         )
-        texts = [remark.text for remark in composition_remarks([found], cast(ChainSet, chains))]
-        return any("drawn alpha away from the release" in text for text in texts)
+        found_all = composition_remarks([found], cast(ChainSet, chains))
+        graves = [r.grave for r in found_all if "drawn alpha away from the release" in r.text]
+        assert all(graves)
+        return bool(graves)
 
     assert not told(fit)
     assert told(fit * 100.0)

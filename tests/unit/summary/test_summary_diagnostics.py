@@ -11,8 +11,11 @@ import pytest
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
+from dpmix.results.nodes import Remark
 from dpmix.spec import load_spec
+from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import describe
+from dpmix.summary.headline import NOT_YET, verdict_of
 from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.subject import done_and_guaranteed, epsilon_in_words, guarantee_briefly
 from dpmix.summary.summary_result import Acceptance
@@ -160,6 +163,38 @@ def test_stuck_and_single_and_missing_chains():
     assert "too few for any diagnostic" in text
 
 
+def test_too_few_draws_are_no_result():
+    """One draw has no interval, and has taught nothing."""
+    prior = np.random.default_rng(9).standard_normal(1000)
+    for draws in (1, 3):
+        single = np.zeros((1, draws)) + np.arange(draws)
+        found = {"mean": describe(single, 0.95, prior)}
+        assert found["mean"].contraction is None
+        few = SimpleNamespace(**{**vars(chains(1, (0,))), "draws": draws})
+        graves = {r.text: r.grave for r in convergence_remarks(found, NO_PROPOSALS, few)}
+        what = "1 draw per chain is" if draws == 1 else "3 draws per chain are"
+        assert graves[f"{what} too few for any diagnostic: convergence is unknown."] is True
+        said = [Remark(text, convergence=True, grave=grave) for text, grave in graves.items()]
+        verdict = verdict_of(found, Check("x", 0.5), remarks=said)
+        assert verdict.answer == NOT_YET
+
+
+def test_intervals_beyond_the_draws_are_told():
+    series = np.random.default_rng(10).standard_normal((4, 1000))
+
+    def told(level: float) -> list[str]:
+        found = {"mean": describe(series, level)}
+        texts = [remark.text for remark in convergence_remarks(found, NO_PROPOSALS, chains())]
+        return [text for text in texts if "outermost" in text]
+
+    assert told(0.95) == told(0.999) == []
+    (text,) = told(0.9999)
+    assert text == (
+        "Intervals of summary.level 0.9999 leave out less than one of 4,000 draws at each end: their ends "
+        "are the outermost draws, and hold less than they say; use a lower level, or 20,000 draws or more."
+    )
+
+
 @pytest.mark.parametrize(
     ("mean", "bound", "warned"),
     [
@@ -268,6 +303,18 @@ def test_guarantee_in_words():
             {"kind": "perturbed_histogram", "bins": 9, "noise": "gaussian", "scale": [0.4]},
             "Gaussian noise of scale 0.4 was added to the counts of 272 records in 9 bins, which were "
             "released for all of them together.",
+        ),
+        (
+            {
+                "kind": "log_moments",
+                "components": 3,
+                "threshold": 0.01,
+                "parts": [68, 204],
+                "scale": [0.3, 0.1],
+            },
+            "Laplace noise of scale 0.3, 0.1 was added to the mean logarithms of the compositions of 272 "
+            "records in parts of 68 and 204, censored at 0.01, which were released for all of each part "
+            "together.",
         ),
     ],
 )

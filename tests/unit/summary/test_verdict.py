@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dpmix.models.meaning_base import MOVED
+from dpmix.results.nodes import Remark
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
@@ -130,6 +131,21 @@ def test_what_is_not_known_asks_for_care() -> None:
     assert "two chains" in one_chain.reasons[0]
     assert verdict_of({"mean": scalar(None)}, Check("x", 0.4)).answer == WITH_CARE
     assert verdict_of({"mean": scalar(rhat=None, stuck=True)}, Check("x", 0.4)).answer == NOT_YET
+
+
+@pytest.mark.parametrize(("grave", "expected"), [(None, USABLE), (False, WITH_CARE), (True, NOT_YET)])
+def test_a_warning_that_an_approximation_is_off(grave: bool | None, expected: str) -> None:
+    """However far simulations are kept from the release: contraction, check and chains can all be well."""
+    remark = Remark("abc keeps simulations far from the release.", convergence=False, grave=grave)
+    found = verdict_of({"E[x][a]": scalar()}, Check("x", 0.4), remarks=[remark])
+    assert found.answer == expected
+    assert (found.reasons[0] == remark.text) is (grave is not None)
+
+
+def test_a_bootstrap_has_no_prior() -> None:
+    found = verdict_of({"E[x][a]": scalar(None)}, Check("x", 0.4), bootstrap=True)
+    assert found.answer == WITH_CARE
+    assert found.reasons == ("A bootstrap has no prior, beside which to say what the release taught.",)
 
 
 def test_the_gravest_reason_comes_first() -> None:
