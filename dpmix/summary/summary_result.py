@@ -28,6 +28,7 @@ from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity import Sensitivity
+from dpmix.summary.shape import ShapeContraction
 from dpmix.summary.variance import VarianceShares
 
 if TYPE_CHECKING:
@@ -287,7 +288,8 @@ class Summary(Result):
     def verdict(self) -> Verdict:
         """Whether the results can be used, and why."""
         named = {self.shown(name): scalar for name, scalar in self.parameters.items()}
-        return verdict_of(named, self.check, self.quantity(Beyond), self.quantity(CellShares))
+        beyond, cells = self.quantity(Beyond), self.quantity(CellShares)
+        return verdict_of(named, self.check, beyond, cells, self.quantity(ShapeContraction))
 
     def _meaning(self) -> str:
         """Say what the scalars are."""
