@@ -97,7 +97,9 @@ def summarized(folder: Path, population: str, epsilon: float, quantiles: list[fl
     return found
 
 
-WORDS = "The release tells mean and sd, and the prior has a say in the shape between: of the prior's variance of "
+WORDS = (
+    "The release tells mean and sd, and the prior has a say in the shape between: of the prior's variance of "
+)
 
 
 @pytest.mark.parametrize("quantiles", [[0.25, 0.5, 0.75], [0.9]], ids=["quartiles", "another"])
