@@ -6,10 +6,10 @@ does not say whether the shape between them is the release's or the prior's. Tha
 
     u = (quantile - m)/s, draw by draw,
 
-does: moving and stretching all records leaves it as it is. Of level q it lies within [-sqrt((1 - q)/q),
-sqrt(q/(1 - q))] whatever the distribution (Cantelli's inequality), so that its variance V exists, as does V0
-under the prior, and the contraction is 1 - V/V0. A range between quartiles would pass over what counts here: that
-the quantile of two groups may lie on the other side of their gap.
+does: moving and stretching all records leaves it as it is. Whatever the distribution, u of level q lies in
+[-sqrt((1 - q)/q), sqrt(q/(1 - q))] (Cantelli's inequality), so that it has a variance, V, and V0 under the
+prior, and the contraction is 1 - V/V0. A range between quartiles would pass over what counts here: that the
+quantile of two groups may lie on the other side of their gap.
 """
 
 from __future__ import annotations

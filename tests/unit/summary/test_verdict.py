@@ -85,9 +85,9 @@ def test_what_is_said_of_a_shape_that_the_prior_has_a_say_in() -> None:
     shape = ShapeContraction({"quantile[0.25]": 0.4, "quantile[0.5]": -2.0, "quantile[0.75]": 0.8})
     found = verdict_of({"mean": scalar(), "sd": scalar()}, Check("x", 0.4), shape=shape)
     assert found.reasons == (
-        "The release tells mean and sd, and the prior has a say in the shape between: of the prior's variance "
-        "of (quantile[0.5] - mean)/sd the release took away nothing (0.5 or more is wanted, and below that "
-        "for 1 more).",
+        "The release tells mean and sd, and the prior has a say in the shape between: of the prior's "
+        "variance of (quantile[0.5] - mean)/sd the release took away nothing (0.5 or more is wanted, and "
+        "below that for 1 more).",
     )
     unlearnt = verdict_of({"mean": scalar(), "sd": scalar(0.3)}, Check("x", 0.4), shape=shape)
     assert len(unlearnt.reasons) == 1 and "has a say in sd" in unlearnt.reasons[0]  # which is said instead
