@@ -116,7 +116,8 @@ def test_two_groups_far_apart_under_wide_noise_are_not_usable(tmp_path: Path, qu
     shape = summary.to_json()["shape_contraction"]
     assert sorted(shape) == sorted(f"quantile[{level:g}]" for level in {*quantiles, *QUARTILES})
     assert min(shape.values()) < WELL_LEARNT
-    with h5py.File(summary.write(tmp_path / "summary.h5")) as tree:
+    summary.write(tmp_path / "summary.h5")
+    with h5py.File(tmp_path / "summary.h5") as tree:
         kept = tree["shape_contraction"]
         assert list(kept["contraction"][:]) == pytest.approx(list(shape.values()))
     assert WORDS[:40] in summary.to_text()
