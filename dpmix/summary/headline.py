@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpmix.results.nodes import Remark
     from dpmix.summary.diagnostics import Scalar
     from dpmix.summary.quantities import Beyond, CellShares
+    from dpmix.summary.shape import ShapeContraction
     from dpmix.summary.subject import Subject
 
 # Whether what is reported can be used: one of three answers, by a stated rule, with its reasons
@@ -47,6 +48,7 @@ def verdict_of(
     check: Check,
     beyond: Beyond | None = None,
     cells: CellShares | None = None,
+    shape: ShapeContraction | None = None,
     remarks: Iterable[Remark] = (),
     *,
     bootstrap: bool = False,
@@ -54,14 +56,14 @@ def verdict_of(
     """Return whether results can be used.
 
     "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
-    predictions, shares) is 0.5 or more and the prior holds no standard deviation up, the release check
-    passes, R-hat is below 1.01, a regression has no more than 3% of a predictor beyond its bounds, and a
-    release of cells no more than 1% of records beyond its bounds, a fifth in its outermost cells and half in
-    one; "not yet" where the contraction of mean or
-    median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond
-    the bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
-    outermost cells, or nine tenths in one; else "with care", and so where contraction, check or R-hat is not
-    known. A warning that an approximation is one of these says so itself (`Remark.grave`).
+    predictions, shares) is 0.5 or more, and so that of the shape at every quantile, the prior holds no
+    standard deviation up, the release check passes, R-hat is below 1.01, a regression has no more than 3% of
+    a predictor beyond its bounds, and a release of cells no more than 1% of records beyond its bounds, a
+    fifth in its outermost cells and half in one; "not yet" where the contraction of mean or median is below
+    0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond the bounds where
+    the prior alone says how far, or of a regression's predictor, or more than half in the outermost cells,
+    or nine tenths in one; else "with care", and so where contraction, check or R-hat is not known. A warning
+    that an approximation is one of these says so itself (`Remark.grave`).
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def verdict_of(
         Shares beyond the bounds.
     cells : CellShares, optional
         Of a release of cells.
+    shape : ShapeContraction, optional
+        Of models with quantiles.
     remarks : iterable of Remark
         All warnings.
     bootstrap : bool
@@ -84,14 +88,17 @@ def verdict_of(
             (grave if remark.grave else doubts).append(remark.text)
     doubts += floor_doubt(parameters)
     told: dict[str, list[str]] = {NOT_YET: grave, WITH_CARE: doubts, USABLE: []}
-    for answer, reason in (_of_contraction(parameters, bootstrap), _of_check(check), _of_chains(parameters)):
+    of_contraction = _of_contraction(parameters, shape, bootstrap)
+    for answer, reason in (of_contraction, _of_check(check), _of_chains(parameters)):
         told[answer].append(reason)
     if grave:
         return Verdict(NOT_YET, (*grave, *doubts))
     return Verdict(WITH_CARE, tuple(doubts)) if doubts else Verdict(USABLE, tuple(told[USABLE]))
 
 
-def _of_contraction(parameters: Mapping[str, Scalar], bootstrap: bool) -> tuple[str, str]:
+def _of_contraction(
+    parameters: Mapping[str, Scalar], shape: ShapeContraction | None, bootstrap: bool
+) -> tuple[str, str]:
     """Return what the contractions alone let be answered, and why; so do the two that follow."""
     known = {
         name: scalar.contraction
@@ -116,7 +123,7 @@ def _of_contraction(parameters: Mapping[str, Scalar], bootstrap: bool) -> tuple[
             f"The release says next to nothing about {worst}: it took away {_share(known[worst])} of the "
             f"prior's spread (contraction; at least {LEARNT:g} is wanted)."
         )
-    few = [name for name, value in known.items() if value < WELL_LEARNT]
+    few = _below(known, WELL_LEARNT)
     if few:
         worst = worst_of(few)
         more = f", and below that for {len(few) - 1} more" if len(few) > 1 else ""
@@ -126,10 +133,23 @@ def _of_contraction(parameters: Mapping[str, Scalar], bootstrap: bool) -> tuple[
             f"The prior has a say in {worst}: the release took away {_share(known[worst])} of its spread "
             f"(contraction; {WELL_LEARNT:g} or more is wanted{more})."
         )
+    shapeless = {} if shape is None else _below(shape.contractions, WELL_LEARNT)
+    if shapeless:
+        worst = min(shapeless, key=shapeless.__getitem__)
+        more = f", and below that for {len(shapeless) - 1} more" if len(shapeless) > 1 else ""
+        return WITH_CARE, (
+            "The release tells mean and sd, and the prior has a say in the shape between: of the prior's "
+            f"variance of ({worst} - mean)/sd the release took away {_share(shapeless[worst])} "
+            f"({WELL_LEARNT:g} or more is wanted{more})."
+        )
     worst = min(known, key=known.__getitem__)
     return USABLE, (
         f"The release, not the prior, speaks: the least contraction is {known[worst]:.2f}, of {worst}."
     )
+
+
+def _below(contractions: Mapping[str, float], wanted: float) -> dict[str, float]:
+    return {name: value for name, value in contractions.items() if value < wanted}
 
 
 def _overruled(name: str, value: float, wanted: float, more: str = "") -> str:

@@ -21,6 +21,7 @@ from dpmix.summary.information import information_kept
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
+from dpmix.summary.shape import ShapeContraction
 from dpmix.summary.variance import VarianceShares
 
 
@@ -36,6 +37,7 @@ class Basis(NamedTuple):
     beyond : Beyond
     cells : CellShares or None
         Of a histogram.
+    shape : ShapeContraction or None
     variance_shares : callable
         Makes the shares of the posterior variance.
     """
@@ -45,6 +47,7 @@ class Basis(NamedTuple):
     series: Mapping[str, Floats]
     beyond: Beyond
     cells: CellShares | None
+    shape: ShapeContraction | None
     variance_shares: Callable[[], VarianceShares]
 
 
@@ -59,7 +62,8 @@ class Registered(NamedTuple):
 QUANTITIES = (
     Registered("prior_sensitivity", lambda b: sensitivity_of(b.chains, b.series), sensitivity_remarks),
     Registered("beyond_bounds", lambda b: b.beyond if b.beyond.shares else None, beyond_remarks),
-    Registered("cell_shares", lambda b: b.cells),  # the verdict warns of it
+    Registered("cell_shares", lambda b: b.cells),  # the verdict warns of it, and of the next
+    Registered("shape_contraction", lambda b: b.shape),
     Registered("check", lambda b: check_release(b.chains), check_remarks),
     Registered("ems", lambda b: ems_of(b.chains, b.options)),
     Registered("loo", lambda b: loo_of(b.chains) if b.options.loo else None),

@@ -20,7 +20,7 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.ems import Ems
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
-from dpmix.summary.quantities import Beyond, CellShares, check_quantities, wanted_of
+from dpmix.summary.quantities import Beyond, CellShares, Wanted, check_quantities, wanted_of
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import (
     convergence_remarks,
@@ -30,6 +30,7 @@ from dpmix.summary.remarks import (
     release_remarks,
 )
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
+from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.variance import mixture_shares, parametric_shares
 
@@ -53,6 +54,7 @@ def _summary(
     told: list[Remark],
     beyond: Beyond,
     cells: CellShares | None,
+    shape: ShapeContraction | None,
     variance_shares: Callable[[], VarianceShares],
     distance: tuple[float | None, float],
     last: Sequence[Remark] = (),
@@ -70,7 +72,7 @@ def _summary(
         Scalars whose prior has next to no mass near 0.
     absurd, told, last : sequence of Remark
         Where the prior makes no sense; what else is said before and after what quantities say.
-    beyond, cells, variance_shares
+    beyond, cells, shape, variance_shares
         As `Basis` has them.
     distance : (float or None, float)
         Hellinger distance from the prior, and what Monte Carlo error adds to its square.
@@ -92,7 +94,7 @@ def _summary(
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
     remarks += learning_remarks(shown) + floor_remarks(shown) + told
-    quantities, said = reported(Basis(chains, options, series, beyond, cells, variance_shares))
+    quantities, said = reported(Basis(chains, options, series, beyond, cells, shape, variance_shares))
     remarks += said + release_remarks(*distance, chains)
     return Summary(
         parameters=parameters,
@@ -142,9 +144,14 @@ def summarize_chains(
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
     grids = choose_grids(chains, options.grids())
-    posterior = posterior_density(chains, grids, options.level, wanted)
-    prior = mixture_prior(chains, source, grids, wanted)
-    series = {**posterior.series, "n_clusters": chains.n_clusters.astype(np.float64)}
+    unasked = tuple(level for level in QUARTILES if level not in options.levels)
+    hidden = {name for column in columns for name in Wanted(unasked).labels(column)}
+    more = [replace(each, quantiles=(*each.quantiles, *unasked)) for each in wanted]
+    posterior = posterior_density(chains, grids, options.level, more)
+    prior = mixture_prior(chains, source, grids, more)
+    before = {name: draws for name, draws in prior.series.items() if name not in hidden}
+    series = {name: draws for name, draws in posterior.series.items() if name not in hidden}
+    series |= {"n_clusters": chains.n_clusters.astype(np.float64)}
     if isinstance(chains.stated("model").get("concentration"), dict):
         series["concentration"] = chains.concentration
     support, counts = np.unique(chains.n_clusters, return_counts=True)
@@ -165,13 +172,14 @@ def summarize_chains(
         chains,
         options,
         series,
-        prior.series,
+        before,
         absurd=prior_remarks(prior.within_bounds, bounds),
         floors=sds_with_floor(columns),
         told=[],
         beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not near),
         cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
-        variance_shares=lambda: mixture_shares(chains, source, grids, series, prior.series),
+        shape=shape_contraction(posterior.series, prior.series),
+        variance_shares=lambda: mixture_shares(chains, source, grids, series, before),
         distance=(posterior.hellinger, posterior.hellinger_bias),
         densities=posterior.densities,
         hellinger=posterior.hellinger,
@@ -261,6 +269,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         told=account.remarks,
         beyond=Beyond.of(account),
         cells=_cells(chains),
+        shape=shape_contraction(series, prior),
         variance_shares=lambda: parametric_shares(chains),
         distance=(distance, 0.0),
         last=account.last,

@@ -27,6 +27,7 @@ from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity import Sensitivity
+from dpmix.summary.shape import ShapeContraction
 from dpmix.summary.variance import VarianceShares
 
 if TYPE_CHECKING:
@@ -294,6 +295,7 @@ class Summary(Result):
             self.check,
             self.quantity(Beyond),
             self.quantity(CellShares),
+            self.quantity(ShapeContraction),
             self.remarks,
             bootstrap=self.source == "bootstrap",
         )

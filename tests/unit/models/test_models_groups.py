@@ -443,6 +443,7 @@ def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_aske
     rows += [f"tail[{g},{middle:g}]" for g in NAMES]
     rows += [f"cdf[{g},{point:g}]" for g in NAMES for point in (low, middle)]
     assert [row for row in summary.parameters if row.startswith(("quantile", "tail", "cdf"))] == rows
+    assert list(summary.to_json()["shape_contraction"]) == rows[: 2 * len(NAMES)]
     for g in NAMES:
         tail, below = summary.series[f"tail[{g},{middle:g}]"], summary.series[f"cdf[{g},{middle:g}]"]
         np.testing.assert_allclose(tail + below, 1.0)

@@ -93,6 +93,9 @@ def test_numbers_of_a_pitman_yor_process(discount: float, tmp_path: Path) -> Non
     np.testing.assert_allclose(curve.mean, exact, atol=0.015)  # its sd is at most 0.2, of 8000 draws
     assert (curve.lower <= curve.mean).all() and (curve.mean <= curve.upper).all()
     assert np.isfinite([s.mean for s in summary.parameters.values()]).all()
+    shape = summary.to_json()["shape_contraction"]
+    assert set(shape) == {name for name in summary.parameters if name.startswith("quantile")}
+    assert max(shape.values()) < 1.0
     assert summary.acceptance.mean is None  # draws are independent
     assert min(s.ess_bulk or 0.0 for s in summary.parameters.values()) > 6000
 

@@ -155,6 +155,8 @@ def test_a_change_of_units_changes_no_contraction(tmp_path: Path) -> None:
         else:
             assert first.contraction == pytest.approx(second.contraction, rel=1e-9)
     assert one.parameters["mean"].contraction == pytest.approx(0.98, abs=0.02)
+    shape = one.to_json()["shape_contraction"]
+    assert other.to_json()["shape_contraction"] == pytest.approx(shape, rel=1e-9)
     assert one.beyond_bounds[""] == pytest.approx(other.beyond_bounds[""], rel=1e-9)
 
 

@@ -23,6 +23,7 @@ KEYS = [
     "check",
     "prior_sensitivity",
     "variance_shares",
+    "shape_contraction",
     "verdict",
     "unit",
     "seconds",

@@ -242,6 +242,7 @@ def test_rows_are_named_and_agree_with_each_other(chains: Path) -> None:
     higher = summary.series["quantile[0.9]"] > 2.0
     assert np.array_equal(higher, summary.series["tail[2]"] > 0.1)
     found = json.loads(json.dumps(summary.to_json(), allow_nan=False))
+    assert set(found["shape_contraction"]) == {f"quantile[{level}]" for level in (0.25, 0.5, 0.75, 0.9)}
     assert found["parameters"]["tail[20]"]["mean"] > 0.0
     assert 0.0 < found["beyond_bounds"] < 0.01
 
@@ -255,6 +256,8 @@ def test_several_columns_are_asked_for_by_name(tmp_path: Path) -> None:
     summary = dpmix.summarize(path, overrides=["summary.tails={height: [3]}"])
     assert {"quantile[height,0.5]", "quantile[weight/kg,0.5]", "tail[height,3]"} <= set(summary.parameters)
     assert set(summary.to_json()["beyond_bounds"]) == {"height", "weight/kg"}
+    shape = {f"quantile[{name},{level}]" for name in ("height", "weight/kg") for level in (0.25, 0.5, 0.75)}
+    assert set(summary.to_json()["shape_contraction"]) == shape
     for override, said in (
         ("summary.tails=[3]", r"give a mapping by name, such as \{height: \[3\]\}"),
         ("summary.cdf={breadth: [3]}", "there is no column 'breadth'; it has height, weight/kg"),

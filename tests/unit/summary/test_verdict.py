@@ -14,6 +14,7 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import floor_remarks
+from dpmix.summary.shape import ShapeContraction
 
 
 def scalar(
@@ -72,6 +73,26 @@ def test_the_prior_has_no_say_where_the_release_overruled_it() -> None:
     found = verdict_of({"mean": moved, "sd": scalar(0.4)}, Check("x", 0.4))
     assert found.answer == NOT_YET
     assert found.reasons[0].startswith("The release overruled the prior in mean")
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.5, USABLE), (math.nextafter(0.5, 0.0), WITH_CARE)])
+def test_the_shape_has_to_be_learnt_besides_mean_and_sd(value: float, expected: str) -> None:
+    known = {"mean": scalar(), "sd": scalar(), "quantile[0.5]": scalar(0.99)}
+    shape = ShapeContraction({"quantile[0.25]": 0.9, "quantile[0.5]": value})
+    assert verdict_of(known, Check("x", 0.4), shape=shape).answer == expected
+    assert verdict_of({"p[a]": scalar()}, Check("x", 0.4), shape=None).answer == USABLE
+
+
+def test_what_is_said_of_a_shape_that_the_prior_has_a_say_in() -> None:
+    shape = ShapeContraction({"quantile[0.25]": 0.4, "quantile[0.5]": -2.0, "quantile[0.75]": 0.8})
+    found = verdict_of({"mean": scalar(), "sd": scalar()}, Check("x", 0.4), shape=shape)
+    assert found.reasons == (
+        "The release tells mean and sd, and the prior has a say in the shape between: of the prior's "
+        "variance of (quantile[0.5] - mean)/sd the release took away nothing (0.5 or more is wanted, and "
+        "below that for 1 more).",
+    )
+    unlearnt = verdict_of({"mean": scalar(), "sd": scalar(0.3)}, Check("x", 0.4), shape=shape)
+    assert len(unlearnt.reasons) == 1 and "has a say in sd" in unlearnt.reasons[0]  # which is said instead
 
 
 def test_scalars_that_are_no_headline_do_not_count() -> None:
