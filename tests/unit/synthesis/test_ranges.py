@@ -248,7 +248,7 @@ def test_the_guarantee_is_that_without_ranges(kind: str) -> None:
     plain, made = generator(synthesis, AB, 90), generator({**synthesis, "ranges": A_IS_NO}, AB, 90)
     assert plain.guarantee == made.guarantee
     assert made.describe() == plain.describe() | {"ranges": [{"when": {"a": "no"}, "b": ["u", "v"]}]}
-    assert "within 1 public range" in made.said()
+    assert "within 1 public range" in made.in_words()
 
 
 # refusals
