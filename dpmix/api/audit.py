@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dpmix.api.arguments import real_of, whole_of
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
-from dpmix.api.given_numbers import real_of, whole_of
 from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, of_predictors
 from dpmix.api.confidential import drawn, steps_of
-from dpmix.api.file_kinds import check_outputs
-from dpmix.api.given_numbers import whole_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError, UsageError

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.cautions import of_release
 from dpmix.api.confidential import drawn, steps_of
-from dpmix.api.file_kinds import check_outputs
-from dpmix.api.given_numbers import whole_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
