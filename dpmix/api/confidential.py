@@ -14,7 +14,7 @@ from dpmix.api.cautions import guaranteed, heed, of_ledger, of_release
 from dpmix.api.spending import counting, entry_steps
 from dpmix.data.loading import dated
 from dpmix.data.text_tables import parser_of
-from dpmix.errors import DataError, say
+from dpmix.errors import DataError, UsageError, say
 from dpmix.privacy.accounting import Adjacency
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
 from dpmix.spec.table_source import MARKS
@@ -22,6 +22,7 @@ from dpmix.store.atomic import claimed, reason
 from dpmix.synthesis.records import Records
 
 if TYPE_CHECKING:
+    import os
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -39,6 +40,12 @@ _PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
 
 
 # From records to a release that is entered, drawn and written
+
+
+def check_apart(spec: RunSpec, output: str | os.PathLike[str], final: Path, use: str = "") -> None:
+    """Refuse an output, by its resolved path, that is a confidential file of a spec."""
+    if spec.data is not None and final in [path.resolve() for path in spec.data.files]:
+        raise UsageError(f"{output} is the confidential file itself; give another name{use}")
 
 
 def drawn(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, of_predictors
-from dpmix.api.confidential import drawn, steps_of
+from dpmix.api.confidential import check_apart, drawn, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
-from dpmix.errors import PrivacyError, UsageError
+from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
 from dpmix.release.column_units import labelled
@@ -171,8 +171,7 @@ def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:
     final = check_output(output, force=force)
-    if spec.data is not None and final in [path.resolve() for path in spec.data.files]:
-        raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    check_apart(spec, output, final, " for the release")
     check_suffix(output, "a release", strict=True)
     return final
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.cautions import of_release
-from dpmix.api.confidential import drawn, steps_of
+from dpmix.api.confidential import check_apart, drawn, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
@@ -122,10 +122,8 @@ def synthesize(
         )
     section = section_of(checked)
     target = None if output is None else Path(output)
-    if target is not None:
-        final = check_synthetic_output(target, force=force)
-        if checked.data is not None and final in [path.resolve() for path in checked.data.files]:
-            raise UsageError(f"{output} is the confidential file itself; give another name")
+    if output is not None:
+        check_apart(checked, output, check_synthetic_output(Path(output), force=force))
     spending = spending_of(checked, () if target is None else (target, beside(target)), entering)
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
@@ -357,14 +355,12 @@ def compare(
 
 def _check_targets(spec: RunSpec, paths: Sequence[str | os.PathLike[str] | None], force: bool) -> None:
     """Check before any work that writing destroys nothing unasked, and above all not the records."""
-    sources = () if spec.data is None else tuple(path.resolve() for path in spec.data.files)
     taken: set[Path] = set()
     for path in paths:
         if path is None:
             continue
         final = check_output(Path(path), force=force)
-        if final in sources:
-            raise UsageError(f"{path} is the confidential file itself; give another name for the comparison")
+        check_apart(spec, path, final, " for the comparison")
         if final in taken:
             raise UsageError(f"{path} is named twice; give the report and the output names of their own")
         taken.add(final)
