@@ -48,7 +48,7 @@ def check_apart(spec: RunSpec, output: str | os.PathLike[str], final: Path, use:
         raise UsageError(f"{output} is the confidential file itself; give another name{use}")
 
 
-def drawn(
+def release_records(
     spec: RunSpec,
     subject: Sanitizer,
     records: Data | Records,

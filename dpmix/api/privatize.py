@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, of_predictors
-from dpmix.api.confidential import check_apart, drawn, steps_of
+from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError
@@ -118,7 +118,7 @@ def privatize(
     mechanism = mechanism_of(checked, len(records.columns), records.n)
     mechanism.check(records.values)
     total = records.values.size
-    return drawn(
+    return release_records(
         checked,
         mechanism,
         records,

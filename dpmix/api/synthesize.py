@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.cautions import of_release
-from dpmix.api.confidential import check_apart, drawn, steps_of
+from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
@@ -132,7 +132,7 @@ def synthesize(
         table = load_records(checked)
     _check_n(n, table.n)
     generator = generator_of(section, table.columns, table.n)
-    return drawn(
+    return release_records(
         checked,
         generator,
         table,
