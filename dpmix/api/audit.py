@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.arguments import real_of, whole_of
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
-from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,
     AuditedSubject,
@@ -361,6 +360,8 @@ def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> tuple[AuditedS
     if spec.mechanism is None:
         if spec.generator is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
+        from dpmix.api.synthesize import planned  # late: audits of mechanisms start without
+
         generator = planned(spec)
         names = tuple(column.name for column in generator.columns)
         return subject_of(generator, names, generator.n, check), generator.n
