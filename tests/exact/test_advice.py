@@ -1,4 +1,4 @@
-"""Advice by information against fits to simulated releases: within 20% where the release speaks."""
+"""Advice by information against fits to simulated releases: within 20%, and what simulation leaves open."""
 
 from __future__ import annotations
 
@@ -61,9 +61,12 @@ def check(kind: str, epsilon: float, n: int, replicates: int, tmp_path: Path) ->
     assert min(value for value in row.contraction.values() if value is not None) > 0.5
     fits = [fitted(kind, epsilon, n, seed, tmp_path) for seed in range(replicates)]
     expected = [*(row.sd[name] for name in QUANTITIES), row.band]
-    mean, few = np.mean(fits, axis=0), replicates < MANY
-    error = np.zeros(len(mean)) if few else np.std(fits, axis=0, ddof=1) / replicates**0.5
-    assert np.all(abs(expected - mean) <= np.maximum(0.2 * mean, 2.5 * error)), (expected, mean, error)
+    mean = np.mean(fits, axis=0)
+    error = np.zeros(len(mean))
+    if replicates >= MANY:
+        error = np.std(fits, axis=0, ddof=1) / replicates**0.5
+        error[-1] = np.hypot(error[-1], 0.1 * mean[-1])  # advice of a band is a simulation with an error, too
+    assert np.all(abs(expected - mean) <= 0.2 * mean + 2.5 * error), (expected, mean, error)
 
 
 def test_advice_about_a_mean_under_gaussian_noise_is_closed_form() -> None:
