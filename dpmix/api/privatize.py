@@ -21,6 +21,7 @@ from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
+from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
@@ -138,8 +139,8 @@ def privatize(
 def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """Say what `privatize` would do, and what it would enter in the spec's ledger, without drawing noise.
 
-    What is said before a release is said on standard error; data are read for their number alone, where that
-    depends on it.
+    What is said before a release is said on standard error. A file of data is read for its columns and the
+    number of its records alone, standard input where that is needed.
 
     Raises
     ------
@@ -147,7 +148,11 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
         As `privatize`, also where the budget would be exceeded, and where a warning asks for `yes`.
     """
     spending = spending_of(spec, entering=entering)
-    n = _records(spec) if spec.mechanism is not None and needs_n(spec.mechanism) else None
+    streamed = spec.data is not None and is_stream(spec.data.path)
+    needed = spec.mechanism is not None and needs_n(spec.mechanism)
+    if not needed:
+        mechanism_of(spec)  # what cannot be met is said before the data are read
+    n = None if streamed and not needed else _records(spec)
     mechanism = mechanism_of(spec, n=n)
     if n is None and depends_on_n(mechanism):
         n = _records(spec)

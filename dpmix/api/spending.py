@@ -168,15 +168,24 @@ def counting(spending: Spending | None) -> Iterator[None]:
     Raises
     ------
     DpmixError
-        What the block raises, with a word of the ledger.
+        What the block raises, with a word of the ledger; of other errors, and of interruptions, that word is
+        said on standard error.
     """
+    counts = (
+        None
+        if spending is None
+        else f"the release is entered in {spending.path} all the same, and counts there"
+    )
     try:
         yield
     except DpmixError as error:
-        if spending is None:
+        if counts is None:
             raise
-        counts = f"the release is entered in {spending.path} all the same, and counts there"
         raise type(error)(f"{error}; {counts}") from error
+    except BaseException:
+        if counts is not None:
+            say(f"warning: {counts}")
+        raise
 
 
 class Spending:
@@ -350,6 +359,8 @@ class Spending:
     def _agreed(self, book: Book) -> Account:
         """Return the account with the budget that holds: the ledger's, or the spec's where it has none."""
         name = book.name(self._stated)
+        if self.whole is not None:
+            book.check_told(self.whole, "data.part.of")
         book.check_place(name, self.whole)
         account = book.counted(self.whole or name, self.accountant)
         if self.budget is None or account.budget == self.budget:

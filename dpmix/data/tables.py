@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,16 @@ from dpmix.data.text_tables import (
     texts_in_text,
     too_many,
 )
-from dpmix.data.typed_tables import as_floats, pieces
+from dpmix.data.typed_tables import as_floats, in_columns, pieces
 from dpmix.errors import DataError
 from dpmix.numerics.in_words import printable
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
 from dpmix.store.copies import check_copies
 from dpmix.store.frames import days_of
+
+if TYPE_CHECKING:
+    from dpmix.store.h5 import Dataset, Group
 
 __all__ = [
     "TableSource",
@@ -86,9 +89,7 @@ def from_npy(path: Path, columns: Sequence[str] | None, dates: Collection[str] =
     moments = array.dtype.kind == "M" and bool(dates)
     if array.dtype.kind not in "iuf" and not moments:
         raise DataError(f"{path} holds {array.dtype} values; numbers are needed")
-    if array.ndim not in (1, 2):
-        raise DataError(f"{path} has {array.ndim} dimensions; (n,) or (n, columns) is needed")
-    table = array.reshape(len(array), -1 if array.size else 1)
+    table = in_columns(path, array)
     values = days_of(table) if moments else as_floats(table)
     width = values.shape[1]
     names = tuple(columns) if columns else tuple(f"column_{i + 1}" for i in range(width))
@@ -113,32 +114,57 @@ def from_h5(path: Path, columns: Sequence[str] | None, dates: Collection[str] = 
 
     series: dict[str, NDArray[Any]] = {}
     with h5.reading(path) as root:
-        inside = "release" in root.names()[1] and "values" in root.group("release")
-        if not inside and "release" in root.names()[1] and "counts" in root.group("release"):
-            raise DataError(f"{path} is a tally, of counts in cells without any record's value")
-        group = root.group("release") if inside else root
-        known = [str(name) for name in group["column"][()]] if inside else list(root.names()[0])
-        chosen = list(known if columns is None else columns)
-        if not chosen:
-            raise DataError(f"{path} has no columns")
-        for name in chosen:
-            if name not in known:
-                raise no_column(path, name, known, public=True)  # names of datasets are no records
-        tables = {"values": group["values"]} if inside else {name: root[name] for name in chosen}
-        for name, table in tables.items():
-            if table.kind not in "iuf" or len(table.shape) != 1 + inside:
-                what = "table" if inside else "column"
-                raise DataError(f"{path}: the dataset {name!r} is not one {what} of numbers")
-            if table.shape[0] != tables[next(iter(tables))].shape[0]:
-                raise DataError(f"{path}: the datasets {chosen[0]!r} and {name!r} have different lengths")
-            check_shape(path, table.shape if inside else (table.shape[0], len(chosen)))
-        if inside and tables["values"].shape[1] != len(known):
-            raise DataError(f"{path} is damaged: its release does not name every column")
+        tables, known, chosen = _tables_of(path, root, columns)
         for name, table in tables.items():
             found = as_floats(table[()])
             _check_meant(path, name, table.conventions, found, days=name in dates)
-            series |= {label: found[:, i] for i, label in enumerate(known)} if inside else {name: found}
+            series |= (
+                {name: found} if known is None else {label: found[:, i] for i, label in enumerate(known)}
+            )
     return np.column_stack([series[name] for name in chosen]), tuple(chosen)
+
+
+def records_in_h5(path: Path, columns: Sequence[str] | None) -> int:
+    """Return the number of records of an h5 file that has these columns, by their shapes alone.
+
+    Raises
+    ------
+    DataError
+        For a missing column, and datasets that are no columns of numbers.
+    """
+    from dpmix.store import h5
+
+    with h5.reading(path) as root:
+        tables, _, _ = _tables_of(path, root, columns)
+        return next(iter(tables.values())).shape[0]
+
+
+def _tables_of(
+    path: Path, root: Group, columns: Sequence[str] | None
+) -> tuple[dict[str, Dataset], list[str] | None, list[str]]:
+    """Return the datasets that hold the wanted columns, and these; of a release all columns of its one."""
+    inside = "release" in root.names()[1] and "values" in root.group("release")
+    if not inside and "release" in root.names()[1] and "counts" in root.group("release"):
+        raise DataError(f"{path} is a tally, of counts in cells without any record's value")
+    group = root.group("release") if inside else root
+    known = [str(name) for name in group["column"][()]] if inside else list(root.names()[0])
+    chosen = list(known if columns is None else columns)
+    if not chosen:
+        raise DataError(f"{path} has no columns")
+    for name in chosen:
+        if name not in known:
+            raise no_column(path, name, known, public=True)  # names of datasets are no records
+    tables = {"values": group["values"]} if inside else {name: root[name] for name in chosen}
+    for name, table in tables.items():
+        if table.kind not in "iuf" or len(table.shape) != 1 + inside:
+            what = "table" if inside else "column"
+            raise DataError(f"{path}: the dataset {name!r} is not one {what} of numbers")
+        if table.shape[0] != tables[next(iter(tables))].shape[0]:
+            raise DataError(f"{path}: the datasets {chosen[0]!r} and {name!r} have different lengths")
+        check_shape(path, table.shape if inside else (table.shape[0], len(chosen)))
+    if inside and tables["values"].shape[1] != len(known):
+        raise DataError(f"{path} is damaged: its release does not name every column")
+    return tables, known if inside else None, chosen
 
 
 _UNPACKED = {"scale_factor": 1.0, "add_offset": 0.0}
@@ -338,7 +364,9 @@ def count_records(path: TableSource, columns: Sequence[str] | None) -> int:
         with _reading(part):
             if is_text(part):
                 count += records_in_text(part, source.dialect, columns)
-            elif isinstance(part, Path) and part.suffix.lower() in (".npy", ".h5"):
+            elif isinstance(part, Path) and part.suffix.lower() == ".h5":
+                count += records_in_h5(part, columns)
+            elif isinstance(part, Path) and part.suffix.lower() == ".npy":
                 count += len(_numbers_of(part, source, columns, False, None)[0])
             else:
                 found = pieces(_typed(part, ()), columns, False)

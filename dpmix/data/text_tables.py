@@ -14,6 +14,7 @@ import gzip
 import io
 import math
 import re
+import unicodedata
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -80,7 +81,9 @@ def no_column(
     alike = [k for k in known if _bare(k) == _bare(name)]
     close = alike or difflib.get_close_matches(name, known if public else sure, n=1, cutoff=0.5)
     if close:
-        return DataError(f"{path} has no column {name!r}; did you mean {close[0]!r}?")
+        same = unicodedata.normalize("NFC", close[0]) == unicodedata.normalize("NFC", name)
+        how = ", whose letters are encoded otherwise" if same else ""
+        return DataError(f"{path} has no column {name!r}; did you mean {close[0]!r}{how}?")
     if not public:
         among = f"among its {len(known)} columns" if len(known) != 1 else "in its one column"
         return DataError(

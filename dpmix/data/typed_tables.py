@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Columns
 
 Floats = NDArray[np.float64]
+Array = NDArray[Any]
 
 
 def as_floats(array: NDArray[Any]) -> Floats:
@@ -41,6 +42,21 @@ def as_floats(array: NDArray[Any]) -> Floats:
             array.shape
         )
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def in_columns(part: object, array: Array) -> Array:
+    """Return an array of one or two dimensions as one of columns, (n, columns).
+
+    Raises
+    ------
+    DataError
+        For other dimensions, and no columns.
+    """
+    if array.ndim not in (1, 2):
+        raise DataError(f"{part} has {array.ndim} dimensions; (n,) or (n, columns) is needed")
+    if array.ndim == 2 and not array.shape[1]:
+        raise DataError(f"{part} has no columns")
+    return array[:, None] if array.ndim == 1 else array
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +365,10 @@ def _held(part: InMemory, columns: Sequence[str] | None, public: bool) -> Piece:
     table = part.table
     if not part.named:
         # a mask is kept
-        array = table if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
+        try:
+            array = table if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
+        except ValueError:
+            raise DataError(f"{part} has rows of different lengths") from None
         return _of_array(part, array, columns)
     series = _series_of(part, table)
     places = _chosen(part, [name for name, _ in series], columns, public)
@@ -422,9 +441,7 @@ def _of_numpy(part: object, name: str, array: NDArray[Any]) -> Typed:
 
 def _of_array(part: InMemory, array: NDArray[Any], columns: Sequence[str] | None) -> Piece:
     """Return the columns of an array, which go by order."""
-    if array.ndim not in (1, 2):
-        raise DataError(f"{part} has {array.ndim} dimensions; (n,) or (n, columns) is needed")
-    table = array.reshape(len(array), -1 if array.size else 1)
+    table = in_columns(part, array)
     width = table.shape[1]
     names = tuple(columns) if columns else tuple(f"column_{i + 1}" for i in range(width))
     if len(names) != width:

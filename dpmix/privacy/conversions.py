@@ -298,7 +298,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float |
     else:
         first = math.floor(least) + 1.0
         last = float(math.ceil(_FAR * spread))
-        first = max(first, -last)
+        first = min(max(first, -last), last)
         if last - first > _MOST_TERMS:
             return None
         s = np.arange(first, last)
@@ -308,10 +308,13 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float |
 
 
 def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
-    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's for long sums."""
+    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's.
+
+    The latter for sums that are too long, and deltas below what they leave out.
+    """
     probability("delta", delta)
     high = rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta)
-    if discrete_gaussian_delta(high, sigma, moved) is None:
+    if delta < _BEYOND or discrete_gaussian_delta(high, sigma, moved) is None:
         return high
     if _holds(0.0, sigma, moved, delta):
         return 0.0
@@ -341,7 +344,7 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
 
 def _meets(epsilon: float, delta: float, sigma: float, moved: int) -> bool:
     """Whether the epsilon that would be stated of the noise is not above the one asked for."""
-    if discrete_gaussian_delta(epsilon, sigma, moved) is None:
+    if delta < _BEYOND or discrete_gaussian_delta(epsilon, sigma, moved) is None:
         return rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta) <= epsilon
     return _holds(epsilon, sigma, moved, delta)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -211,6 +212,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _as_read(name: str) -> str:
+    """Return a name without capitals, and with its letters encoded in one way."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
 FIRST = "data"
 """Name of a data set that is given none, in a ledger that has none yet."""
 
@@ -254,10 +260,13 @@ class Book:
 
         Raises
         ------
+        PrivacyError
+            When it is new, and a reader would take it for one that the ledger knows.
         UsageError
             When it is left out where the ledger has one.
         """
         if stated is not None:
+            self.check_told(stated, "privacy.dataset")
             return stated
         if self.names:
             raise UsageError(
@@ -265,6 +274,22 @@ class Book:
                 "there or by --dataset NAME"
             )
         return FIRST
+
+    def check_told(self, name: str, key: str) -> None:
+        """Check that a new name, which a `key` of the spec gives, is told from those that the ledger knows.
+
+        Raises
+        ------
+        PrivacyError
+            When it differs from one in capitals alone, or in how the same letters are encoded.
+        """
+        alike = [known for known in self.names if _as_read(known) == _as_read(name)]
+        if alike and name not in alike:
+            raise PrivacyError(
+                f"{key}: is {name}, which differs from {alike[0]}, that the ledger knows, in capitals or "
+                "in the encoding of letters alone; write it as there, or choose a name that is told from it, "
+                "and nothing was drawn or spent"
+            )
 
     def whole_of(self, dataset: str) -> str:
         """Return the data set whose account a name belongs to: that of the whole, for a part."""

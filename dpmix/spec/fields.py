@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Protocol, Self, get_args
@@ -44,6 +46,9 @@ UNKNOWN_KEY: Final = "unknown_key"
 WORDED: Final = "worded"
 
 LARGEST_SEED: Final = 2**63 - 1
+
+_WRITTEN: Final = (numbers.Number, datetime.date, bytes, os.PathLike)
+"""What a spec can hold beside text and lists, and errors show."""
 
 
 class Section(BaseModel):
@@ -92,6 +97,8 @@ def shown(value: object, limit: int = 40) -> str:
         text = (
             "[" + ", ".join(shown(item, 12) for item in value[:6]) + (", ..." if len(value) > 6 else "") + "]"
         )
+    elif not isinstance(value, _WRITTEN):  # such as a table of confidential records in a section's place
+        return f"an object of the type {type(value).__name__}"
     else:
         try:
             text = repr(value)

@@ -92,6 +92,8 @@ def _one_cause(messages: list[str]) -> list[str]:
 def _lines(problem: Any, source: Any) -> list[str]:
     kind, context = problem["type"], problem.get("ctx", {})
     keys, value = _walk(problem["loc"], source, kind == "missing")
+    if kind == "too_short" and isinstance(value, list | tuple) and len(value) >= context["min_length"]:
+        return []  # entries that are wrong are not counted, and have lines of their own
     if kind == UNKNOWN_KEY:
         return [_unknown_key(keys, key, context["known"]) for key in context["unknown"]]
     if kind == UNKNOWN_KIND:

@@ -198,7 +198,8 @@ class SynthesisSection(Section):
 
     kind: Any
     records: RecordCount = Field(
-        "auto", description="Number of synthetic records; auto is the largest that is private."
+        "auto",
+        description="Number of synthetic records; auto is the largest that is private, 100,000,000 at most.",
     )
     epsilon: Positive | None = Field(None, description="Privacy loss epsilon of the synthetic records.")
     delta: Annotated[Number, Field(gt=0, lt=1)] | None = Field(

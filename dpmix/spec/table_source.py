@@ -234,7 +234,7 @@ TablePath = Annotated[FilePath, AfterValidator(_table)]
 
 
 def _stream_or_path(value: object, info: ValidationInfo) -> object:
-    if value == [None]:  # what YAML makes of a lone -
+    if isinstance(value, list) and value == [None]:  # what YAML makes of a lone -
         return STREAM
     return STREAM if isinstance(value, (str, Path)) and str(value).strip() == STREAM else _path(value, info)
 

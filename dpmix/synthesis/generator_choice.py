@@ -18,6 +18,7 @@ from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechani
 from dpmix.privacy.exact import digits, expm1, round_up
 from dpmix.release.columns import Cells, Column, Grid, bounds_in_words
 from dpmix.release.possible import possible_of
+from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,
@@ -103,7 +104,7 @@ def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
         wanted = 1 if records == "auto" else records
         if most < wanted:
             raise PrivacyError(_too_many(n, theta, delta, wanted, auto=records == "auto"))
-        records = most if records == "auto" else records
+        records = min(most, MOST_RECORDS) if records == "auto" else records
     made: list[NewValues] = []
     for column, grid in zip(columns, _grids(section, columns), strict=True):
         base = _of_column("base", section.base, column, columns)
@@ -194,7 +195,7 @@ def _dirichlet_multinomial(
                 f"record{'s' * (wanted > 1)} with prior count {float(a):g} of each category cost more than "
                 f"epsilon = {section.epsilon:g}; possible: {fewer}epsilon: {could.epsilon} or {key}: {count}"
             )
-        records = most if records == "auto" else records
+        records = min(most, MOST_RECORDS) if records == "auto" else records
     assert a is not None  # given, or found
     return DirichletMultinomial(
         columns=cells.columns,

@@ -163,7 +163,8 @@ class SmoothedSynthesis(_Histogram):
         """Guarantee of the noisy counts, or of the weight."""
         if self.noise is not None:
             return self.noise.guarantee
-        return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight)
+        possible = None if self.possible is None else int(np.count_nonzero(self.possible.flags))
+        return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight, possible)
 
     def loss_of_counts(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of draws from counts without noise; see `Generator`."""
@@ -229,7 +230,7 @@ def draw_possible_cells(
     b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without ranges: where
     both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the possible ones by that
     times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at most 1 + 1/(J' b)
-    (methods, section 5).
+    (methods, section 5). Rho is more than without ranges: see `smoothed_guarantee`.
     """
     places = np.flatnonzero(possible)
     inside = cells[possible[cells]]

@@ -150,13 +150,21 @@ def draw_cells(
     return np.where(uniform, integers(bins, draws, source), of_records)
 
 
-def smoothed_guarantee(bins: int, draws: int, n: int, weight: float) -> Guarantee:
+def smoothed_guarantee(
+    bins: int, draws: int, n: int, weight: float, possible: int | None = None
+) -> Guarantee:
     """Return the guarantee of a smoothing weight: eps and rho exactly, rounded up.
 
     A record that moves changes the probabilities of two cells, p to p - (1 - w)/n and q to q + (1 - w)/n. Of
     p^a (p - h)^(1 - a), less its tangent at h = 0, the most is where p is least (a convex f has
     f(t) - (t - 1) f'(t) <= f(1)), and of the other, too: a record that is alone in its cell goes to an empty
     one, w/m to w/m + (1 - w)/n and back, which `near_rho` is of.
+
+    Where draws are given that they fall into some `possible` of the cells, the two probabilities are larger
+    the fewer records lie in these: the most is where the record is alone there, b/(1 + m' b) to
+    (1 + b)/(1 + m' b) and back, b = w n/((1 - w) m). One that leaves the possible cells changes the law to
+    the mean of the laws with the record in each of them, weighed by itself, which is no farther than the
+    farthest of these (divergences are quasi-convex).
     """
     if weight == 1:
         return Guarantee(0.0, 0.0, 0.0, "global")
@@ -164,7 +172,11 @@ def smoothed_guarantee(bins: int, draws: int, n: int, weight: float) -> Guarante
         each = log1p((1 - Decimal(weight)) * bins / (Decimal(weight) * n))
         epsilon = round_up(draws * each)
         loss = round_up(each)
-    rho = near_rho(loss, math.nextafter(weight / bins, 1.0))
+        share = math.nextafter(weight / bins, 1.0)
+        if possible is not None and possible < bins:
+            b = Decimal(weight) * n / ((1 - Decimal(weight)) * bins)
+            share = round_up(b / (1 + max(possible, 2) * b))
+    rho = near_rho(loss, share)
     return Guarantee(epsilon, 0.0, math.nextafter(draws * rho, math.inf), "global")
 
 

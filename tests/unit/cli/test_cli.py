@@ -71,7 +71,7 @@ def spec(tmp_path: Path) -> Path:
         "model: {base: {empirical: true}}\n",
         encoding="utf-8",
     )
-    (tmp_path / "d.csv").write_text("x\n0.5\n", encoding="utf-8")
+    (tmp_path / "d.csv").write_text("x\n0.5\n0.7\n", encoding="utf-8")
     (tmp_path / "r.h5").write_bytes(b"")
     (tmp_path / "c.h5").write_bytes(b"")
     return path

@@ -40,6 +40,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "no.h5").write_bytes(b"no HDF5")
     (folder / "spec.yaml").write_text(json.dumps(small_spec()))
     (folder / "bounded.yaml").write_text(json.dumps(BOUNDED))
+    data = {"path": "other.csv", "column": "age", "domain": [0, 99]}
+    local = {"data": data, "mechanism": {"kind": "laplace", "epsilon": 1}}
+    (folder / "local.yaml").write_text(json.dumps(local))
     return folder
 
 
@@ -68,6 +71,7 @@ REFUSED = {
     "another model": (3, "model mixture, which predicts no", ("predict", "mixture.h5", "--at", "at.csv")),
     "no table": (3, "no table to predict", ("predict", "votes.h5", "--at", "release.h5")),
     "no chains": (3, "release.h5 is a release file", ("predict", "release.h5", "--at", "at.csv")),
+    "no such column": (3, "other.csv has no column 'age'", ("privatize", "local.yaml", "-o", "new.h5")),
     "no fit": (3, "a release file", ("synthesize", "spec.yaml", "--chains", "release.h5", "-o", "n.csv")),
     "no bounds": (2, "data.domain: missing", ("advise", "spec.yaml")),
     "a discount": (2, "model.discount: ", ("advise", "bounded.yaml", "--set", "model.discount=0.3")),

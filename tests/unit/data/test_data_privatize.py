@@ -182,8 +182,9 @@ def test_calibrate_lists_what_differs_by_column() -> None:
         dpmix.calibrate({"data": SIMULATED["data"]})
 
 
-def test_the_plan_reads_nothing(tmp_path: Path) -> None:
-    (said,) = steps(load_spec(spec_of(tmp_path / "not_there.csv")))
+def test_the_plan_reads_no_cell(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("y\nhello\n\n1e999\n")
+    (said,) = steps(load_spec(spec_of(tmp_path / "t.csv")))
     assert "Laplace noise of scale 10 on y" in said
     assert "(epsilon = 1, delta = 0)-DP" in said
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmix.data.missing import Missing
-from dpmix.data.tables import load_mixed, load_table
+from dpmix.data.tables import count_records, load_mixed, load_table
 from dpmix.errors import DataError
 from dpmix.spec.table_source import TableFiles
 from dpmix.store import h5
@@ -148,9 +148,19 @@ def test_npy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "more"), [("H\u00f6he", ", whose letters are encoded otherwise"), ("H\u00f6hen", "")]
+)
+def test_names_of_columns_that_read_alike(tmp_path: Path, asked: str, more: str) -> None:
+    path = table(tmp_path / "t.csv", "Ho\u0308he\n1\n2\n")
+    with pytest.raises(DataError, match=re.escape(f"no column {asked!r}; did you mean 'Ho\u0308he'{more}?")):
+        load_table(path, [asked])
+
+
+@pytest.mark.parametrize(
     ("array", "message"),
     [
         (np.zeros((2, 2, 2)), "3 dimensions"),
+        (np.zeros((2, 0)), "has no columns"),
         (np.float64(1.0), "0 dimensions"),
         (np.array(["a", "b"]), "numbers are needed"),
         (np.array([1j, 2j]), "numbers are needed"),
@@ -229,6 +239,7 @@ def test_h5_numbers_that_stand_for_others(
         return
     with pytest.raises(DataError, match=re.escape(f"{path}: the dataset 'y' {said}")):
         load_table(source, ["y"])
+    assert count_records(source, ["y"]) == 3  # whose message would tell that a value is missing
 
 
 def test_h5_in_single_precision_is_as_it_is_written(tmp_path: Path) -> None:

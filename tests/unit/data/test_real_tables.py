@@ -456,6 +456,8 @@ def test_objects_that_are_no_tables() -> None:
         ({"a": [1, None]}, "record 2 is empty"),
         ({"a": [1.0, float("inf")]}, "no finite number in record 2"),
         (np.zeros((2, 2, 2)), "3 dimensions"),
+        (np.zeros((2, 0)), "has no columns"),
+        ([[1.0], [2.0, 3.0]], "rows of different lengths"),
         (7, "is a int, and no table"),
         ("t.csv", "is a str, and no table"),
     ]

@@ -245,6 +245,25 @@ def test_of_several_that_write_one_output_one_spends(
 
 
 @pytest.mark.parametrize("verb", ["privatize", "synthesize"])
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (MemoryError, 5), (ValueError, 5)])
+def test_what_breaks_off_after_the_entry_says_that_it_counts(
+    error: type[BaseException], code: int, verb: str, spec: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    folder, ledger = spec.parent, spec.parent / "faithful_ledger.json"
+    run = (verb, spec, "-o", folder / ("a.h5" if verb == "privatize" else "a.csv"), "--set", SYNTHESIS)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise error
+
+    module = importlib.import_module(f"dpmix.api.{verb}")
+    monkeypatch.setattr(module, "write_release" if verb == "privatize" else "write_synthetic", broken)
+    found, _, err = outcome(capsys, *run, "--new-ledger", "--quiet")
+    assert found == code
+    assert f"dpmix: warning: the release is entered in {ledger} all the same, and counts there\n" in err
+    assert json.loads(ledger.read_text())["entries"][-1]["type"] == "spend"
+
+
+@pytest.mark.parametrize("verb", ["privatize", "synthesize"])
 def test_what_fails_after_the_entry_says_that_it_counts(
     verb: str, spec: Path, capsys: Any, monkeypatch: Any
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import dpmix
+from dpmix.api.spending import set_budget
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee
 from dpmix.privacy.budget import Budget
@@ -182,3 +183,30 @@ def test_entries_that_mix_relations_are_damage_and_never_written() -> None:
     again = Book.parse(book.to_text())
     assert again.account("women") == book.account("people")
     assert again.account("people").to_json()["adjacency"] == PARTS
+
+
+@pytest.mark.parametrize("other", ["MEN", "me\u0301n", "m\u00e9N"])
+def test_names_that_read_alike_are_not_counted_apart(people: Path, other: str) -> None:
+    """The table may have changed, so that its fingerprint does not tell."""
+    known = "men" if other == "MEN" else "m\u00e9n"
+    budget = {"budget": {"epsilon": 0.5}}
+    dpmix.privatize(spec_of(people, "men", dataset=known, **budget), quiet=True, new_ledger=True)
+    before = (people / "l.json").read_bytes()
+    said = f"is {other}, which differs from {known}, that the ledger knows, in capitals or in the encoding"
+    for spec, key in (
+        (spec_of(people, "women", dataset=other, **budget), "privacy.dataset"),
+        (spec_of(people, "women", {"of": other, "public": True}), "data.part.of"),
+    ):
+        with pytest.raises(PrivacyError, match=f"{key}: {said}"):
+            dpmix.privatize(spec, quiet=True)
+    with pytest.raises(PrivacyError, match=said):
+        set_budget(people / "l.json", other, Budget(9.0, 0.0))
+    assert (people / "l.json").read_bytes() == before
+
+
+def test_names_that_a_ledger_has_already_stay() -> None:
+    book = Book()
+    for name in ("men", "Men"):  # as earlier versions entered them
+        book.spend(name, NOISE, Guarantee(0.5, 0.0, None), "t", "0")
+    assert [book.name(name) for name in ("men", "Men")] == ["men", "Men"]
+    assert book.name("men\u00b2") == "men\u00b2"  # which is told from men2, and from men

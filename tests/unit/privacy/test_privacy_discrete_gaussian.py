@@ -149,3 +149,15 @@ def test_the_library_adds_in_64_bits_and_refuses_what_doubles_cannot_hold() -> N
             DiscreteGaussianNoise(scale, 1.0, 1)
     with pytest.raises(PrivacyError, match="discrete Gaussian noise is added to whole numbers"):
         DiscreteGaussianNoise(1.0, 1.0, 2).add(np.zeros(3, dtype=np.int64))
+
+
+@pytest.mark.parametrize("delta", [1e-60, 1e-300])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 700.0])
+def test_deltas_below_what_sums_leave_out_are_those_of_zcdp(epsilon: float, delta: float) -> None:
+    sigma = discrete_gaussian_sigma(epsilon, delta, 2)
+    assert epsilon * (1 - 1e-6) < discrete_gaussian_epsilon(sigma, 2, delta) <= epsilon
+    assert rho_to_epsilon(1 / sigma**2, delta) == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_a_loss_that_no_noise_reaches_is_beyond_all_sums() -> None:
+    assert discrete_gaussian_delta(1.0, 1e10, 2) == pytest.approx(0.0, abs=1e-40)

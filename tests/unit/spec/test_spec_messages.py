@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpmix.errors import DpmixError
@@ -65,3 +67,17 @@ def test_a_mistake_is_one_sentence(contents: dict[str, Any], line: str) -> None:
 def test_two_mistakes_are_two() -> None:
     found = said({"sampler": {"width": "wide", "chains": 0}})
     assert len(found) == 2 and "sampler.chains: 0 must be at least 1" in found
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"x": [8675309.0]}), np.array([[8675309.0]])])
+@pytest.mark.parametrize("key", ["path", "columns", "domain", "missing", "part", "group", "unit", ""])
+def test_a_table_in_the_place_of_a_key_is_not_shown(table: Any, key: str) -> None:
+    """Confidential records that are handed over in a wrong place are named by their type."""
+    lines = said({"data": {**DATA, key: table} if key else table})
+    assert len(lines) == 1 and "8675309" not in lines[0]
+    assert f"not an object of the type {type(table).__name__}" in lines[0] or key == "unit"
+
+
+def test_entries_that_are_wrong_are_not_said_to_be_missing() -> None:
+    lines = said({"data": {**DATA, "path": [5, 6]}})
+    assert lines == [f"data.path[{i}]: must be the path of a file, not {5 + i}" for i in range(2)]

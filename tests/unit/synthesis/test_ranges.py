@@ -6,12 +6,14 @@ import itertools
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 import dpmix
@@ -23,7 +25,7 @@ from dpmix.release.possible import Possible, holds, possible_of, rules_of
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
-from dpmix.synthesis.histogram_draws import draw_possible_cells
+from dpmix.synthesis.histogram_draws import SmoothedSynthesis, draw_possible_cells
 from dpmix.synthesis.records import Records
 from tests.helpers.specs import ROOT
 
@@ -242,11 +244,41 @@ def test_weighing_cells_by_their_possible_part_would_cost() -> None:
     assert _loss(_smoothed, b, shares) > 2 * math.log(1 + 1 / b) + 0.1
 
 
+@pytest.mark.parametrize("rule", [[0, 1], [0, 2], [0, 0], [0, 3]])
+def test_rho_of_smoothed_draws_within_ranges_is_the_largest_over_all_orders(rule: list[int]) -> None:
+    """Over all databases of three records in four cells, which need not lie in the ranges."""
+    column = (Column("x", (0.0, 3.0), None, False, 0),)
+    synthesis = {"kind": "smoothed_histogram", "epsilon": 1, "records": 2, "bins": 4, "ranges": [{"x": rule}]}
+    made = generator(synthesis, column, 3)
+    assert isinstance(made, SmoothedSynthesis) and made.possible is not None
+    possible = np.flatnonzero(made.possible.flags).tolist()
+    assert possible == list(range(rule[1] + 1))
+    weight = Fraction(made.weight)
+    b, shares = weight * 3 / ((1 - weight) * 4), [Fraction(1)] * 4
+    orders, found = np.append(1 + 1e-4, np.geomspace(1.01, 200, 60)), 0.0
+    for rest in itertools.combinations_with_replacement(range(4), 2):
+        laws = []
+        for value in range(4):
+            counts = tuple((*rest, value).count(v) for v in range(4))
+            law = _smoothed(counts, possible, b, shares)
+            laws.append(np.array([float(law[pair]) for pair in sorted(law)]))
+        for p, q in itertools.permutations(laws, 2):
+            powers = (orders[:, None] * np.log(p / q)) + np.log(q)
+            found = max(found, float((logsumexp(powers, axis=1) / (orders - 1) / orders).max()))
+    stated = made.guarantee.rho
+    assert stated is not None and found <= stated
+    assert len(possible) == 1 or stated <= found * 1.001
+
+
 @pytest.mark.parametrize("kind", ["perturbed_histogram", "smoothed_histogram", "dirichlet_multinomial"])
 def test_the_guarantee_is_that_without_ranges(kind: str) -> None:
     synthesis = {"kind": kind, "epsilon": 1, "records": 4}
     plain, made = generator(synthesis, AB, 90), generator({**synthesis, "ranges": A_IS_NO}, AB, 90)
-    assert plain.guarantee == made.guarantee
+    if kind == "smoothed_histogram":  # but for rho
+        assert plain.guarantee.rho and made.guarantee.rho and plain.guarantee.rho < made.guarantee.rho
+        assert replace(made.guarantee, rho=plain.guarantee.rho) == plain.guarantee
+    else:
+        assert plain.guarantee == made.guarantee
     assert made.describe() == plain.describe() | {"ranges": [{"when": {"a": "no"}, "b": ["u", "v"]}]}
     assert "within 1 public range" in made.in_words()
 

@@ -250,6 +250,20 @@ def test_auto_releases_the_most_that_is_private(adults: dict[str, Any]) -> None:
         dpmix.synthesize(adults, quiet=True)
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"kind": "pitman_yor", "delta": 0.4, "concentration": 1e11},
+        {"kind": "dirichlet_multinomial", "epsilon": 50, "concentration": 1, "bins": 3},
+        {"kind": "pitman_yor", "discount": -1, "epsilon": 50, "bins": 3},
+    ],
+)
+def test_auto_releases_no_more_than_can_be_held(section: dict[str, Any]) -> None:
+    found = dpmix.calibrate({"synthesis": section | {"n": 6}}, quiet=True)
+    assert found["records"] == 100_000_000
+    assert found["delta"] <= section.get("delta", 0.0) and found["epsilon"] <= section.get("epsilon", 0.0)
+
+
 def test_the_papers_example_of_the_guarantee() -> None:
     spec = {
         "synthesis": {
