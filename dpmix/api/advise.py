@@ -36,8 +36,7 @@ from dpmix.advising.population import (
     target_of,
 )
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
-from dpmix.api.file_kinds import file_of
-from dpmix.api.given_numbers import whole_of
+from dpmix.api.arguments import file_of, whole_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG

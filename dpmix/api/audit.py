@@ -9,15 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dpmix.api.arguments import real_of, whole_of
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
-from dpmix.api.given_numbers import real_of, whole_of
-from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,
     AuditedSubject,
     repeats_after_fork,
-    subject_of_generator,
-    subject_of_mechanism,
+    subject_of,
     try_out,
 )
 from dpmix.auditing.inputs import Program, subject_of_program
@@ -294,7 +292,7 @@ def audit(
     shown = None
     with _bar(4 * runs, progress, quiet) as report:
         repeats = None if command else repeats_after_fork(subject)
-        beyond = None if subject.strays is None else subject.strays()
+        beyond = subject.strays()
         trial = try_out(subject, runs, delta, confidence, report)
         if subject.faulty is not None and trial.bound <= epsilon and not repeats and not beyond:
             with suppress(PrivacyError):  # of noise that cannot be made
@@ -362,15 +360,18 @@ def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> tuple[AuditedS
     if spec.mechanism is None:
         if spec.generator is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
-        subject = subject_of_generator(planned(spec), check)
-        return subject, subject.stated
+        from dpmix.api.synthesize import planned  # late: audits of mechanisms start without
+
+        generator = planned(spec)
+        names = tuple(column.name for column in generator.columns)
+        return subject_of(generator, names, generator.n, check), generator.n
     mechanism = mechanism_of(spec)
     names, _ = public_of(spec)
     if not names:
         names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
     known = getattr(mechanism, "n", None) or _stated_n(spec)
-    return subject_of_mechanism(mechanism, names, 1 if local else int(known or _RECORDS), check), known
+    return subject_of(mechanism, names, 1 if local else int(known or _RECORDS), check), known
 
 
 def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:

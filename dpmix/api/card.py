@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.file_kinds import file_of
+from dpmix.api.arguments import file_of
 from dpmix.api.release_of import read_any
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of

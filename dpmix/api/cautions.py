@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError, say
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.spec.describe import predictors_of_two
 
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending
-    from dpmix.mechanisms.curators.by_kind import Mechanism
+    from dpmix.mechanisms.curators.mechanism import Mechanism, Sanitizer
     from dpmix.privacy.accounting import Guarantee
     from dpmix.spec import RunSpec
-    from dpmix.synthesis.generator import Generator
 
 MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
@@ -49,11 +47,20 @@ class Caution:
     asks: bool = False
 
 
-def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
-    """Return what is to be said before a mechanism is applied to n records; None where n is not known yet."""
-    found = [*_of_guarantee(mechanism, n), *_of_cells(mechanism, n)]
-    if "scale" in (getattr(mechanism, "requested", None) or {}):
-        words = guaranteed(mechanism.guarantee)
+def of_release(subject: Sanitizer, n: int | None) -> list[Caution]:
+    """Return what is to be said before n records are released; None where their number is not known yet."""
+    found = [Caution(f"note: {subject.republished}")] if subject.republished else []
+    found += _of_guarantee(subject, n)
+    share = subject.uniform_share
+    if share is not None and share > MOST_UNIFORM:
+        text = (
+            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data: "
+            "take fewer cells, fewer records or a larger epsilon"
+        )
+        found.append(Caution(text))
+    found += _of_cells(subject, n)
+    if "scale" in (getattr(subject, "requested", None) or {}):
+        words = guaranteed(subject.guarantee)
         text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
         found.append(Caution(text))
     return found
@@ -68,21 +75,6 @@ def guaranteed(total: Guarantee, *, grouped: bool = False) -> str:
 def of_predictors(spec: RunSpec) -> list[Caution]:
     """Return what is to be said of a regression's predictors that may lie at their bounds alone."""
     return [Caution(text) for text in predictors_of_two(spec)]
-
-
-def of_synthesis(generator: Generator) -> list[Caution]:
-    """Return what is to be said before records are synthesized (methods, sections 1 and 5)."""
-    text = law_of(generator.describe()).republishes(generator.n, generator.guarantee.delta)
-    found = [Caution(f"note: {text}")] if text else []
-    found += _of_guarantee(generator, generator.n)
-    share = generator.uniform_share
-    if share is not None and share > MOST_UNIFORM:
-        text = (
-            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data: "
-            "take fewer cells, fewer records or a larger epsilon"
-        )
-        found.append(Caution(text))
-    return [*found, *_of_cells(generator, generator.n)]
 
 
 def of_ledger(spending: Spending | None) -> list[Caution]:
@@ -122,7 +114,7 @@ def heed(found: Iterable[Caution], spec: RunSpec, yes: bool, *, quiet: bool = Fa
         raise PrivacyError(f"{asking[0]}; nothing was drawn: ask for less, or give --yes to go on")
 
 
-def _of_guarantee(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
+def _of_guarantee(subject: Sanitizer, n: int | None) -> list[Caution]:
     total = subject.guarantee
     found = []
     epsilon, words = total.epsilon, ""
@@ -145,7 +137,7 @@ def _of_guarantee(subject: Mechanism | Generator, n: int | None) -> list[Caution
     return [*found, Caution(f"{'note' if n is None else 'warning'}: {text}")] if text else found
 
 
-def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
+def _of_cells(subject: Sanitizer, n: int | None) -> list[Caution]:
     """Compare what the noise of all cells adds up to with the number of records."""
     if subject.noisy_cells is None:
         return []

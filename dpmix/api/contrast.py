@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmix.api.file_kinds import check_outputs, files_of
-from dpmix.api.given_numbers import real_of
+from dpmix.api.arguments import check_outputs, files_of, real_of
 from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.release.sanitized import as_stated

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.file_kinds import KINDS, file_of, kind_of
+from dpmix.api.arguments import file_of
+from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import show_ledger
 from dpmix.errors import DataError, UsageError, say

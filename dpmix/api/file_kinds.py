@@ -1,17 +1,14 @@
-"""Files as callers of Python name them, and what a file is, by what it holds.
-
-Its name only tells tables and specs.
-"""
+"""What a file is, by what it holds; its name only tells tables and specs."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.errors import DataError, SpecError
 from dpmix.privacy.ledger import FORMAT
 from dpmix.release.release_file import beside
 from dpmix.run.workspace import SUFFIX, workspace_of
@@ -130,44 +127,3 @@ def _of_yaml(path: Path) -> str:
     if isinstance(found, Mapping) and set(found) >= _CARD:
         return "card"
     return "sweep" if isinstance(found, Mapping) and "base" in found else "spec"
-
-
-# Files as callers name them: paths, or what a verb returned that stands for its file
-
-
-def file_of(given: object, name: str, what: str = "file") -> Path:
-    """Return the path that an argument of this name gives, of a file or of `what` else.
-
-    Raises
-    ------
-    UsageError
-        When it is none, such as a table, or a release that is not on the disk.
-    """
-    if isinstance(given, str | os.PathLike):
-        return Path(given)
-    raise UsageError(f"{name}: must be the path of a {what}, not {type(given).__name__}")
-
-
-def files_of(given: object, name: str) -> list[str]:
-    """Return the files of an argument that takes one or several; as they were given, for messages.
-
-    Raises
-    ------
-    UsageError
-        As `file_of`.
-    """
-    found = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
-    return [each if isinstance(each, str) else str(file_of(each, name)) for each in found]
-
-
-def check_outputs(**given: object) -> None:
-    """Refuse outputs, by the names of their arguments, that are neither paths nor None.
-
-    Raises
-    ------
-    UsageError
-        As `file_of`.
-    """
-    for name, each in given.items():
-        if each is not None:
-            file_of(each, name)

@@ -22,8 +22,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
-from dpmix.api.file_kinds import file_of
-from dpmix.api.given_numbers import whole_of
+from dpmix.api.arguments import file_of, whole_of
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
 from dpmix.errors import DataError, SpecError, UsageError, say

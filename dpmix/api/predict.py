@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.arguments import check_outputs, files_of
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
-from dpmix.api.file_kinds import check_outputs, files_of
 from dpmix.errors import DataError, UsageError, say
 from dpmix.models.meaning_base import meaning_of
 from dpmix.release.columns import bounds_in_words

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import check_outputs, files_of
-from dpmix.api.given_numbers import whole_of
+from dpmix.api.arguments import check_outputs, files_of, whole_of
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.laws.every import Law, expect, law_of
-from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw, fields_of
 from dpmix.release.column_units import taken
 from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
 from dpmix.release.possible import Rule, holds, rules_of
@@ -104,7 +103,7 @@ def shape_of(spec: RunSpec | None, described: Sequence[Mapping[str, Any]], numer
 
 def _column(spec: RunSpec | None, part: Mapping[str, Any], number: bool) -> Column:
     name = str(part["name"])
-    found = Column.described(PublicColumn.model_validate(dict(part)))
+    found = Column(**fields_of(part))
     sections = () if spec is None else (spec.data, spec.release)
     for section in sections:
         if section is None:
@@ -347,7 +346,10 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
             return mixture_records(mixture, count, batch) if batch else first
 
         values = drawn(shape, draw, records, again=True)
-    described = [part | _typed(column) for part, column in zip(described, shape.columns, strict=True)]
+    described = [
+        part | {key: stated for key, stated in column.describe().items() if key in ("date", "type")}
+        for part, column in zip(described, shape.columns, strict=True)
+    ]
     source = chains.mechanism
     epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     adjacency = str(chains.attrs.get("adjacency", "replacement"))
@@ -379,12 +381,6 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         labels=labels if any(names is not None for names in labels) else (),
         unit=taken(chains.unit, named),
     )
-
-
-def _typed(column: Column) -> dict[str, Any]:
-    """Return what a spec adds to the account of a column of numbers."""
-    stated = Column(column.name, (0.0, 1.0), None, column.date, column.digits).describe()
-    return {key: stated[key] for key in ("date", "type") if key in stated}
 
 
 def _in_words(source: Law) -> str:

@@ -7,24 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.cautions import depends_on_n, guaranteed, heed, of_ledger, of_mechanism, of_predictors
-from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.file_kinds import check_outputs
-from dpmix.api.given_numbers import whole_of
-from dpmix.api.spending import Entering, counting, entry_steps, spending_of
+from dpmix.api.cautions import depends_on_n, of_predictors
+from dpmix.api.confidential import check_apart, release_records, steps_of
+from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
-from dpmix.errors import PrivacyError, UsageError, say
+from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.laws.every import law_type
-from dpmix.privacy.accounting import Adjacency
 from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
-from dpmix.store.atomic import check_output, check_suffix, claimed
+from dpmix.store.atomic import check_output, check_suffix
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
@@ -118,48 +116,24 @@ def privatize(
     spending = spending_of(checked, (target,), entering)
     with show_phase("reading the data", quiet):
         records = load_data(checked)
-    mechanism = mechanism_of(checked, len(records.columns), len(records.values))
-    total = records.values.size
+    mechanism = mechanism_of(checked, len(records.columns), records.n)
     mechanism.check(records.values)
-    said = [*of_mechanism(mechanism, len(records.values)), *of_predictors(checked)]
-    heed([*said, *of_ledger(spending)], checked, yes, quiet=quiet)
-    guarantee = of_part(checked, mechanism.guarantee)
-    with claimed(target):  # before anything is spent
-        if spending is not None:
-            spending.reserve(
-                mechanism.describe(),
-                records.columns,
-                guarantee,
-                marks_of(checked, records),
-                output=target,
-                force=force,
-            )
-        bypassed = entering.said_of(checked)
-        with counting(spending):
-            with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
-                if records.rng is not None:
-                    release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
-                else:
-                    release, clamped = mechanism.privatize(records.values, records.columns, report)
-            release = stated_release(
-                checked, release, guarantee, "entered" if spending is not None else bypassed
-            )
-            if target is not None:
-                write_release(target, release, force=force)
-        entered = None if spending is None else spending.finish(target)  # before anything that may fail
-    names = _named(checked, mechanism, records.columns)
-    say(f"{mechanism.in_words(names)}; {guaranteed(guarantee, grouped=_grouped(mechanism))}", quiet)
-    if release.mechanism.chosen:
-        say(release.mechanism.chosen, quiet)
-    for name, count in zip(records.columns, clamped, strict=True):
-        if count:
-            say(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
-    if records.simulated:
-        unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
-        say(f"the data are simulated and their noise is seeded: this release is not private{unspent}", quiet)
-    if entered is not None:
-        say(entered, quiet)
-    return release
+    total = records.values.size
+    return release_records(
+        checked,
+        mechanism,
+        records,
+        mechanism.in_words(_named(checked, mechanism, records.columns)),
+        also=of_predictors(checked),
+        spending=spending,
+        entering=entering,
+        output=target,
+        write=write_release,
+        force=force,
+        drawing=show_work("adding noise", total, quiet or total < _LARGE, progress),
+        seeded="noise",
+        quiet=quiet,
+    )
 
 
 def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
@@ -182,13 +156,11 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     mechanism = mechanism_of(spec, n=n)
     if n is None and depends_on_n(mechanism):
         n = _records(spec)
-    said = [*of_mechanism(mechanism, n), *of_predictors(spec), *of_ledger(spending)]
-    heed(said, spec, entering is not None and entering.yes)
     names = None if spec.data is None else spec.data.columns
     columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
-    guarantee = of_part(spec, mechanism.guarantee)
-    step = f"apply {mechanism.in_words(columns)}; {guaranteed(guarantee, grouped=_grouped(mechanism))}"
-    return [step, *entry_steps(spec, spending, entering, guarantee)]
+    words = f"apply {mechanism.in_words(columns)}"
+    also = of_predictors(spec)
+    return steps_of(spec, mechanism, n, words, also=also, spending=spending, entering=entering)
 
 
 def _records(spec: RunSpec) -> int:
@@ -202,14 +174,9 @@ def _named(spec: RunSpec, mechanism: Mechanism, columns: Sequence[str]) -> list[
     return [labelled(name, "days" if name in dates else "") for name in columns]
 
 
-def _grouped(mechanism: Mechanism) -> bool:
-    return mechanism.guarantee.adjacency == Adjacency.PRIVATE_GROUPS
-
-
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:
     final = check_output(output, force=force)
-    if spec.data is not None and final in [path.resolve() for path in spec.data.files]:
-        raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    check_apart(spec, output, final, " for the release")
     check_suffix(output, "a release", strict=True)
     return final
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmix.api.file_kinds import file_of
+from dpmix.api.arguments import file_of
 from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.mechanisms.curators.by_kind import contradiction

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from dpmix.api.arguments import file_of
 from dpmix.api.export import tables_of
-from dpmix.api.file_kinds import KINDS, file_of, kind_of, tree_kind
+from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import ledger_text, show_ledger
 from dpmix.errors import DataError, SpecError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import check_outputs, files_of
+from dpmix.api.arguments import check_outputs, files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release

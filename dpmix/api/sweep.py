@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.api.given_numbers import whole_of
+from dpmix.api.arguments import whole_of
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import ConvergenceError, DataError, DpmixError, Interrupted, UsageError, say
 from dpmix.run.runner import available_cores, stop_on_signals

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmix.api.arguments import file_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.confidential import marks_of, of_part
-from dpmix.api.file_kinds import file_of
 from dpmix.api.privatize import privatize, steps
 from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.api.cautions import guaranteed, heed, of_ledger, of_synthesis
-from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.file_kinds import check_outputs
-from dpmix.api.given_numbers import whole_of
-from dpmix.api.spending import Entering, counting, entry_steps, spending_of
+from dpmix.api.arguments import check_outputs, whole_of
+from dpmix.api.cautions import of_release
+from dpmix.api.confidential import check_apart, release_records, steps_of
+from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
 from dpmix.release.columns import Column
@@ -25,7 +24,7 @@ from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
-from dpmix.store.atomic import check_output, check_page, claimed, write_bytes
+from dpmix.store.atomic import check_output, check_page, write_bytes
 from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
@@ -123,10 +122,8 @@ def synthesize(
         )
     section = section_of(checked)
     target = None if output is None else Path(output)
-    if target is not None:
-        final = check_synthetic_output(target, force=force)
-        if checked.data is not None and final in [path.resolve() for path in checked.data.files]:
-            raise UsageError(f"{output} is the confidential file itself; give another name")
+    if output is not None:
+        check_apart(checked, output, check_synthetic_output(Path(output), force=force))
     spending = spending_of(checked, () if target is None else (target, beside(target)), entering)
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
@@ -135,41 +132,20 @@ def synthesize(
         table = load_records(checked)
     _check_n(n, table.n)
     generator = generator_of(section, table.columns, table.n)
-    heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
-    guarantee = of_part(checked, generator.guarantee)
-    with claimed(target):  # before anything is spent
-        if spending is not None:
-            names = [column.name for column in table.columns]
-            marks = marks_of(checked, table)
-            spending.reserve(generator.describe(), names, guarantee, marks, output=target, force=force)
-        bypassed = entering.said_of(checked)
-        with counting(spending):
-            with show_phase("drawing records", quiet):
-                release = generator.release(table)
-            release = stated_release(
-                checked, release, guarantee, "entered" if spending is not None else bypassed
-            )
-            if target is not None:
-                write_synthetic(target, release, force=force)
-        entered = None if spending is None else spending.finish(target)  # before anything that may fail
-    say(f"{generator.said()}; {guaranteed(guarantee)}", quiet)
-    for column, count in zip(table.columns, table.clamped, strict=True):
-        if count:
-            outside = f"{count} of {table.n} values of {column.name} were outside the bounds"
-            say(f"warning: {outside}, and clamped")
-    for column, count in zip(table.columns, table.rounded, strict=False):
-        if count:
-            kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
-            say(f"warning: {count} of {table.n} values of {column.name} {kind}, and were rounded")
-    if release.simulated:
-        unspent = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
-        say(
-            f"the data are simulated and their synthesis is seeded: this release is not private{unspent}",
-            quiet,
-        )
-    if entered is not None:
-        say(entered, quiet)
-    return release
+    return release_records(
+        checked,
+        generator,
+        table,
+        generator.in_words(),
+        spending=spending,
+        entering=entering,
+        output=target,
+        write=write_synthetic,
+        force=force,
+        drawing=show_phase("drawing records", quiet),
+        seeded="synthesis",
+        quiet=quiet,
+    )
 
 
 def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
@@ -184,10 +160,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """
     spending = spending_of(spec, entering=entering)
     generator = planned(spec, counting=True)
-    heed([*of_synthesis(generator), *of_ledger(spending)], spec, entering is not None and entering.yes)
-    guarantee = of_part(spec, generator.guarantee)
-    step = f"release {generator.said()}; {guaranteed(guarantee)}"
-    return [step, *entry_steps(spec, spending, entering, guarantee)]
+    words = f"release {generator.in_words()}"
+    return steps_of(spec, generator, generator.n, words, spending=spending, entering=entering)
 
 
 def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
@@ -263,7 +237,7 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
                 "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
-    for each in of_synthesis(generator):
+    for each in of_release(generator, generator.n):
         say(each.text, quiet)
     return found
 
@@ -381,14 +355,12 @@ def compare(
 
 def _check_targets(spec: RunSpec, paths: Sequence[str | os.PathLike[str] | None], force: bool) -> None:
     """Check before any work that writing destroys nothing unasked, and above all not the records."""
-    sources = () if spec.data is None else tuple(path.resolve() for path in spec.data.files)
     taken: set[Path] = set()
     for path in paths:
         if path is None:
             continue
         final = check_output(Path(path), force=force)
-        if final in sources:
-            raise UsageError(f"{path} is the confidential file itself; give another name for the comparison")
+        check_apart(spec, path, final, " for the comparison")
         if final in taken:
             raise UsageError(f"{path} is named twice; give the report and the output names of their own")
         taken.add(final)

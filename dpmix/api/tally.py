@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.file_kinds import check_outputs, files_of
-from dpmix.api.given_numbers import whole_of
+from dpmix.api.arguments import check_outputs, files_of, whole_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated

@@ -5,7 +5,7 @@ from some of the draws, and its probabilities are bounded from the others. What 
 below: above the claim, it disproves it; below, it proves nothing.
 """
 
-from dpmix.auditing.inputs import AuditedSubject, subject_of_generator, subject_of_mechanism
+from dpmix.auditing.inputs import AuditedSubject, subject_of
 from dpmix.auditing.trial import (
     LOOKED_AT,
     Event,
@@ -26,7 +26,6 @@ __all__ = [
     "lower_bound",
     "paired_bound",
     "repeats_after_fork",
-    "subject_of_generator",
-    "subject_of_mechanism",
+    "subject_of",
     "try_out",
 ]

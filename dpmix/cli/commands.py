@@ -109,9 +109,10 @@ def privatize(
 
 def _check_ledger_options(ledger: Path | None, new_ledger: bool, no_ledger: bool) -> None:
     """Check that options do not ask for an entry and for none, before the spec is read with them."""
-    if no_ledger and (new_ledger or ledger is not None):
-        other = "--new-ledger" if new_ledger else "--ledger"
-        raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
+    if no_ledger:
+        from dpmix.api.spending import Entering
+
+        Entering(new_ledger, no_ledger).check(ledger)
 
 
 @app.command()

@@ -51,13 +51,23 @@ class Data:
     group: str | None = None
 
     @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, as of `dpmix.synthesis.records.Records`."""
+        return self.columns
+
+    @property
     def simulated(self) -> bool:
         """Whether the records were simulated."""
         return self.rng is not None
 
     def __repr__(self) -> str:
         """Show the shape, and no values."""
-        return f"Data(n={len(self.values)}, columns={self.columns}, simulated={self.simulated})"
+        return f"Data(n={self.n}, columns={self.columns}, simulated={self.simulated})"
 
 
 def load_data(spec: RunSpec) -> Data:

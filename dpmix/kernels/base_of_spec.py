@@ -54,21 +54,22 @@ class Fitted(NamedTuple):
         return found
 
 
-def bounds_of_base(pair: Pair | None) -> Pair:
-    """Return the public bounds that a base measure follows, or refuse (`SpecError`) where there are none."""
-    if pair is None:
-        raise SpecError(
-            "model.base: missing, and there are no public bounds that a prior could follow; give the base, "
-            "or the bounds in mechanism.domain"
-        )
-    return pair
+def bounds_of_base(pair: Pair | None, *, hidden: bool = False) -> Pair:
+    """Return the public bounds that a base measure follows: by default, or as noise has `hidden` a spread.
 
-
-def bounds_instead(pair: Pair | None) -> Pair:
-    """Return the bounds where a release does not tell the spread, or refuse (`DataError`)."""
-    if pair is None:
+    Raises
+    ------
+    SpecError, or DataError of what is `hidden`
+        Where there are no bounds.
+    """
+    if pair is not None:
+        return pair
+    remedy = "give the base, or the bounds in mechanism.domain"
+    if hidden:
         raise DataError(
             "model.base.empirical: the noise hides the spread of the values, and there are no public bounds "
-            "that a prior could follow instead; give the base, or the bounds in mechanism.domain"
+            f"that a prior could follow instead; {remedy}"
         )
-    return pair
+    raise SpecError(
+        f"model.base: missing, and there are no public bounds that a prior could follow; {remedy}"
+    )

@@ -9,19 +9,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.law_base import expect
-from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.release.column_units import unit_of
 from dpmix.spec.days import day_text
 
 if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.synthetic import SyntheticLaw
     from dpmix.release.sanitized import Release
 
 # Points that the numbers of a column are at: a public grid, or all numbers of so many digits
@@ -193,21 +192,13 @@ class Column:
 
     def describe(self) -> dict[str, Any]:
         """Return what is public, for JSON."""
-        found: dict[str, Any] = {"name": self.name}
-        if self.bounds is not None:
-            found["domain"] = [float(bound) for bound in self.bounds]
-            if self.date:
-                found["date"] = True
-            if self.digits is not None:
-                found["type"] = {"digits": self.digits} if self.digits else "integer"
-        elif self.categories is not None:
-            found["categories"] = list(self.categories)
-        return found
-
-    @classmethod
-    def described(cls, stated: PublicColumn) -> Column:
-        """Return the column that a law describes."""
-        return cls(stated.name, stated.domain, stated.categories, stated.date, stated.digits)
+        return (
+            {"name": self.name}
+            | ({} if self.bounds is None else {"domain": [float(bound) for bound in self.bounds]})
+            | ({"date": True} if self.date else {})
+            | ({} if self.digits is None else {"type": {"digits": self.digits} if self.digits else "integer"})
+            | ({} if self.categories is None else {"categories": list(self.categories)})
+        )
 
 
 @dataclass(frozen=True)
@@ -302,9 +293,8 @@ class Cells:
     @classmethod
     def described(cls, law: SyntheticLaw) -> Cells:
         """Return the cells that the ``columns``, ``bins`` and ``snap`` of a synthetic release describe."""
-        columns = tuple(Column.described(part) for part in law.columns)
         grids = tuple(None if account is None else Grid.described(account) for account in law.snaps)
-        return cls(columns, tuple(law.bins), grids)
+        return cls(law.columns, tuple(law.bins), grids)
 
     @property
     def count(self) -> int:
@@ -394,13 +384,8 @@ def public_columns(release: Release) -> list[dict[str, Any]]:
     law = release.mechanism
     if law.released == "synthetic":
         return [
-            {"name": part.name}
-            | ({} if part.domain is None else {"domain": list(part.domain)})
-            | ({"date": True} if part.date else {})
-            | ({} if part.type is None else {"type": part.type})
-            | ({} if part.categories is None else {"categories": list(part.categories)})
-            | _in_units(release, part.name, numeric=part.categories is None)
-            for part in expect(law, SyntheticLaw).columns
+            column.describe() | _in_units(release, column.name, numeric=column.categories is None)
+            for column in cast("SyntheticLaw", law).columns
         ]
     names = [str(name) for name in law.get("columns") or ()]
     if not names:

@@ -257,7 +257,7 @@ def _labels(
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []
     for i, part in enumerate(law.columns):
-        if part.domain is not None:
+        if part.bounds is not None:
             found.append(None)
             continue
         stored = node.variables.get(f"labels_{i}")

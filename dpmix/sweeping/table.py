@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.results.as_text import aligned
 from dpmix.store.atomic import write_bytes
 from dpmix.store.tree import Node, Variable, write_tree
 
@@ -97,8 +98,7 @@ def means(rows: Sequence[Row], varied: Sequence[str]) -> str:
         fine = [row for row in members if row.get("status") == "finished"]
         count = str(len(fine)) if len(fine) == len(members) else f"{len(fine)} of {len(members)}"
         lines.append([*(_short(value) for value in setting), count, *(_mean(fine, key) for key in shown)])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    text = aligned(lines, left=())
     if len(groups) > MOST_LINES:
         text.append(f"and {len(groups) - MOST_LINES} more settings in the table")
     return "\n".join(text)

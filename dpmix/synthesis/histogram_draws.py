@@ -49,16 +49,16 @@ class _Histogram(Generator):
 
     @property
     def of_any_number(self) -> bool:
-        """Whether noise on the counts is what protects; see `Generator`."""
+        """Whether noise on the counts is what protects; see `Sanitizer`."""
         return self.noise is not None
 
     def of_records(self, n: int) -> Self:
-        """Return it for another number of confidential records; see `Generator`."""
+        """Return it for another number of confidential records; see `Sanitizer`."""
         noise = None if self.noise is None else replace(self.noise, n=n)
         return self if self.n == n else replace(self, n=n, noise=noise)
 
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with half the noise on its counts; see `Generator`."""
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise on its counts; see `Sanitizer`."""
         assert self.noise is not None  # else its own kind says what is weaker
         return HALF_NOISE, replace(self, noise=replace(self.noise, s=self.noise.s / 2))
 
@@ -99,7 +99,7 @@ class PerturbedSynthesis(_Histogram):
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise; see `Generator`."""
+        """The bins and their noise; see `Sanitizer`."""
         return self.noise.noisy_cells
 
     @property
@@ -115,7 +115,7 @@ class PerturbedSynthesis(_Histogram):
             "scale": [self.noise.s],
         }
 
-    def in_words(self) -> str:
+    def drawn_in_words(self) -> str:
         """Say what is drawn."""
         return (
             f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins whose counts carry "
@@ -150,12 +150,12 @@ class SmoothedSynthesis(_Histogram):
 
     @property
     def uniform_share(self) -> float | None:
-        """The weight, where nothing else protects; see `Generator`."""
+        """The weight, where nothing else protects; see `Sanitizer`."""
         return self.weight if self.noise is None else None
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise, where they carry any; see `Generator`."""
+        """The bins and their noise, where they carry any; see `Sanitizer`."""
         return None if self.noise is None else self.noise.noisy_cells
 
     @property
@@ -166,7 +166,7 @@ class SmoothedSynthesis(_Histogram):
         possible = None if self.possible is None else int(np.count_nonzero(self.possible.flags))
         return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight, possible)
 
-    def loss(self, one: Floats, other: Floats) -> Loss | None:
+    def loss_of_counts(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of draws from counts without noise; see `Generator`."""
         if self.noise is not None:
             return None
@@ -174,8 +174,8 @@ class SmoothedSynthesis(_Histogram):
         first, second = (np.log((1 - self.weight) * c / self.n + floor) for c in (one, other))
         return lambda releases: releases[:, :2] @ (first - second)
 
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with half the noise, or less smoothing; see `Generator`."""
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise, or less smoothing; see `Sanitizer`."""
         if self.noise is not None:
             return super().weakened()
         weight = smoothing_of_twice_epsilon(self.cells.count, self.n, self.weight)
@@ -194,7 +194,7 @@ class SmoothedSynthesis(_Histogram):
         """Return the weight besides."""
         return super().figures(weight=self.weight, **own)
 
-    def in_words(self) -> str:
+    def drawn_in_words(self) -> str:
         """Say what is drawn."""
         counts = (
             "" if self.noise is None else f" whose counts carry Gaussian noise of scale {self.noise.s:.6g}"

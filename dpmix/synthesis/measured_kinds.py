@@ -266,7 +266,7 @@ def _contender(
         name=name,
         kind=generator.kind,
         own=own,
-        words=generator.said(),
+        words=generator.in_words(),
         settings=generator.describe(),
         guarantee=generator.guarantee,
         records=generator.records,

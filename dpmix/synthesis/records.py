@@ -61,9 +61,19 @@ class Records:
         """Number of records."""
         return len(self.values)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the records were simulated."""
+        return self.rng is not None
+
     def __repr__(self) -> str:
         """Show the shape, and no values."""
-        return f"Records(n={self.n}, columns={tuple(c.name for c in self.columns)})"
+        return f"Records(n={self.n}, columns={self.names})"
 
 
 def columns_of(section: ColumnsSection | None) -> tuple[Column, ...]:

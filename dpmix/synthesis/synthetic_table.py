@@ -15,7 +15,6 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
-from dpmix.release.columns import Column
 from dpmix.release.release_file import beside
 from dpmix.release.sanitized import Release
 from dpmix.spec.table_source import TableFiles
@@ -23,6 +22,7 @@ from dpmix.synthesis.records import columns_of
 
 if TYPE_CHECKING:
     from dpmix.release.column_units import Unit
+    from dpmix.release.columns import Column
     from dpmix.spec import RunSpec
 
 Labels = list[tuple[str, ...] | None]
@@ -64,10 +64,9 @@ def load_synthetic(path: Path) -> Release | None:
         raise DataError(f"{aside} is not the account of synthetic records: trust is not that of their source")
     if adjacency not in tuple(Adjacency):
         raise DataError(f"{aside} is not the account of synthetic records: adjacency is none that is known")
-    columns = tuple(Column.described(part) for part in law.columns)
     return _release(
-        TableFiles.of(path, dates=frozenset(part.name for part in law.columns if part.date)),
-        columns,
+        TableFiles.of(path, dates=frozenset(law.dated)),
+        law.columns,
         law,
         n=n,
         private=account["private"],

@@ -92,8 +92,8 @@ class PitmanYorRecords(Generator):
         unit = math.lcm(self.concentration.denominator, self.discount.denominator)
         return numbers_a_draw(self.n + self.records, unit)
 
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with as many records again; see `Generator`."""
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with as many records again; see `Sanitizer`."""
         return "twice the records", replace(self, records=2 * self.records)
 
     def own(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class PitmanYorRecords(Generator):
                 found["records_theorem"] = theorem_records(self.n, self.concentration, epsilon, delta)
         return found
 
-    def in_words(self) -> str:
+    def drawn_in_words(self) -> str:
         """Say what is drawn."""
         process = (
             f"Dirichlet process of concentration {float(self.concentration):g}"
@@ -263,7 +263,7 @@ class DirichletMultinomial(Generator):
 
     @property
     def of_any_number(self) -> bool:
-        """True; see `Generator`."""
+        """True; see `Sanitizer`."""
         return True
 
     @property
@@ -271,7 +271,7 @@ class DirichletMultinomial(Generator):
         """Urns of large weights take Python's integers; see `Generator`."""
         return numbers_a_draw(self.n + self.records, self.concentration.denominator)
 
-    def loss(self, one: Floats, other: Floats) -> Loss | None:
+    def loss_of_counts(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the urn; see `Generator`."""
         a = float(self.concentration)
 
@@ -281,15 +281,15 @@ class DirichletMultinomial(Generator):
 
         return of_urn
 
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Generator`."""
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Sanitizer`."""
         m = self.records
         a = m / ((1 + m / self.concentration) ** 2 - 1)
         return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
 
     @property
     def uniform_share(self) -> float | None:
-        """Share of the prior counts among all; see `Generator`."""
+        """Share of the prior counts among all; see `Sanitizer`."""
         prior = float(self.cells.count * self.concentration)
         return prior / (prior + self.n)
 
@@ -306,7 +306,7 @@ class DirichletMultinomial(Generator):
             "concentration": float(self.concentration),
         }
 
-    def in_words(self) -> str:
+    def drawn_in_words(self) -> str:
         """Say what is drawn."""
         return (
             f"{counted(self.records, 'draw')} from the posterior predictive of a Dirichlet-multinomial over "

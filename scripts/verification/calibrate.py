@@ -46,7 +46,7 @@ def release_of(case: Case, spec: RunSpec, records: Floats, rng: Generator) -> Re
         columns = tuple(Column(name, (0.0, 1.0), None) for name in case.columns)
         nothing = (0,) * len(columns)
         held = Records(columns, records, (None,) * len(columns), nothing, rng)
-        return generator_of(spec.synthesis, columns, len(records)).release(held)
+        return generator_of(spec.synthesis, columns, len(records)).release(held)[0]
     assert spec.mechanism is not None
     if spec.mechanism.kind == "none":
         inf = float("inf")

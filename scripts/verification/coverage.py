@@ -26,8 +26,9 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.spec import load_spec
 from dpmix.summary.headline import USABLE
 from dpmix.summary.summary_result import Summary
+from scripts.verification.page import sections_of, write_sections
 
-__all__ = ["MECHANISMS", "POPULATIONS", "Run", "fitted", "page"]
+__all__ = ["MECHANISMS", "POPULATIONS", "Run", "fitted", "into", "page"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ SHARES = (0.15, 0.4, 0.8)
 """Of a population below the points at which its distribution function is asked for."""
 DOMAIN = (0.0, 100.0)
 LARGE = 1_000_000
+TITLE = "Coverage on fixed populations"
+"""Of the section of `docs/verification.md` that has the table."""
 SAMPLER = {"iterations": 1500, "burn_in": 500, "chains": 2}
 
 
@@ -166,6 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="TEXT", default="", help="mechanisms whose name holds this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, help="file of results, one a line, which are not computed again")
+    parser.add_argument("--output", type=Path, help="page whose table of coverage is replaced; else none is")
     options = parser.parse_args(arguments)
     done: dict[str, Run] = {}
     if options.work and options.work.exists():
@@ -186,7 +190,18 @@ def main(arguments: list[str] | None = None) -> int:
                             file.write(line + "\n")
                 runs.append(done[key])
     print(page(runs))
+    if options.output:
+        into(options.output, page(runs))
     return 0
+
+
+def into(path: Path, table: str) -> None:
+    """Put the table in its section of a page, in place of the one there; what is said beside it stays."""
+    sections = sections_of(path)
+    lines = sections.get(TITLE, "").split("\n")
+    places = [i for i, line in enumerate(lines) if line.startswith("|")] or [len(lines)]
+    lines[places[0] : places[-1] + 1] = [table.rstrip("\n")]
+    write_sections(path, sections | {TITLE: "\n".join(lines).strip("\n")})
 
 
 if __name__ == "__main__":

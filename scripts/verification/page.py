@@ -12,7 +12,7 @@ from scripts.verification.calibrate import DRAWS, p_values
 from scripts.verification.cases import Case
 from tests.oracles.ecdf import band
 
-__all__ = ["LEVEL", "doubtful", "draw", "smallest", "write"]
+__all__ = ["LEVEL", "doubtful", "draw", "sections_of", "smallest", "write", "write_sections"]
 
 LEVEL = 0.01
 """Family-wise level at which ranks are called not uniform."""
@@ -33,6 +33,20 @@ def smallest(results: Results) -> tuple[float, int, int]:
     return min(found), len(found), sum(p <= 0.05 for p in found)
 
 
+def sections_of(path: Path) -> dict[str, str]:
+    """Return the sections of a page by their titles, headings of two signs; "" has what stands above."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    head, *parts = f"\n{text}".split("\n## ")
+    titled = (part.partition("\n") for part in parts)
+    return {"": head.strip("\n")} | {title: text.strip("\n") for title, _, text in titled}
+
+
+def write_sections(path: Path, sections: Mapping[str, str]) -> None:
+    """Write a page of such sections."""
+    parts = [f"## {title}\n\n{text}" if title else text for title, text in sections.items()]
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 def write(
     path: Path,
     cases: Sequence[Case],
@@ -42,7 +56,9 @@ def write(
     broken: Mapping[str, str] | None = None,
     again: Results | None = None,
 ) -> bool:
-    """Write the page; return whether everything is as it should be.
+    """Write what a page says of these; return whether everything is as it should be.
+
+    Its other sections stay as they are, where they are.
 
     Parameters
     ----------
@@ -77,13 +93,8 @@ def write(
         ]
     failed = [name for name, test in exact.items() if test.get("outcome") == "failed"]
     verdict = "as uniform ranks would" if uniform else "**which is not as uniform ranks would**"
+    found = "; ".join(f"{name} {value}" for name, value in facts.items())
     lines = [
-        "# Verification",
-        "",
-        "What `scripts/verify` found: " + "; ".join(f"{name} {value}" for name, value in facts.items()) + ".",
-        "",
-        "## Simulation-based calibration",
-        "",
         "Parameters and records are drawn from their joint law, the records released by the mechanism with",
         "seeded noise, and the chain of `dpmix fit` is run given the release: if mechanism, model and",
         f"sampler agree, the rank of a true value among {DRAWS} nearly independent draws is uniform (Talts",
@@ -107,8 +118,12 @@ def write(
             entries += _worst(again[case.name]["ranks"]) if case.name in again else ["", ""]
         lines.append(f"| {' | '.join(entries)} |")
     lines += [f"\n{name} ended with an error: {said}" for name, said in (broken or {}).items()]
-    lines += ["", "## Exact posteriors and joint laws", "", *_exact(exact), ""]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    own_sections = {
+        "": f"# Verification\n\nWhat `scripts/verify` found: {found}.",
+        "Simulation-based calibration": "\n".join(lines),
+        "Exact posteriors and joint laws": "\n".join(_exact(exact)),
+    }
+    write_sections(path, sections_of(path) | own_sections)
     return uniform and not failed and not broken
 
 

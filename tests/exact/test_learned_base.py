@@ -23,6 +23,7 @@ from tests.helpers import samplers
 from tests.helpers.seeds import rng_of
 from tests.oracles.joint import Model, draw_latent, draw_release, draw_state, latent_values
 from tests.oracles.mc import batch_means, discrepancies
+from tests.oracles.partitions import over_bases
 
 Array = NDArray[np.float64]
 
@@ -36,18 +37,6 @@ LIMIT = 4.6  # standard errors by 200 batch means: passed with probability 8e-6
 
 def learned(centre: tuple[float, ...] = CENTRE) -> LearnedBase:
     return learned_base(NormalNIG(*centre), np.array([SPREAD]), SHAPE)
-
-
-def partitions(n: int) -> list[list[list[int]]]:
-    """All partitions of 0 .. n - 1."""
-    found: list[list[list[int]]] = [[]]
-    for i in range(n):
-        found = [
-            [*blocks[:j], [*blocks[j], i], *blocks[j + 1 :]] if j < len(blocks) else [*blocks, [i]]
-            for blocks in found
-            for j in range(len(blocks) + 1)
-        ]
-    return found
 
 
 def grid() -> tuple[Array, Array, Array]:
@@ -109,43 +98,27 @@ def exact(channel: tuple[str, float]) -> dict[str, Array]:
     location, scale, log_w = grid()
     keep = log_w > log_w.max() - 40.0
     location, scale, log_w = location[keep], scale[keep], log_w[keep]
-    known: dict[tuple[int, ...], Array] = {}
     if channel[0] != "none":
         records, log_weight = log_records_laplace(location, scale, channel[1])
 
     def block(members: list[int]) -> Array:
-        key = tuple(members)
-        if key not in known:
-            known[key] = (
-                log_blocks_clean(location, scale, members)
-                if channel[0] == "none"
-                else special.logsumexp(records[members].sum(axis=0) + log_weight, axis=1)
-            )
-        return known[key]
+        if channel[0] == "none":
+            return log_blocks_clean(location, scale, members)
+        return special.logsumexp(records[members].sum(axis=0) + log_weight, axis=1)
 
-    listed = partitions(Z.size)
-    logs = np.stack(
-        [log_w + sum(np.log(ALPHA) + special.gammaln(len(b)) + block(b) for b in blocks) for blocks in listed]
-    )
-    p = np.exp(logs - logs.max())
-    p /= p.sum()
-    k = np.array([len(blocks) for blocks in listed])
-    together = np.array([[any(0 in b and j in b for b in blocks) for j in (1, 3)] for blocks in listed])
-    over = p.sum(axis=0)
-    return {
-        "n_clusters": np.array([p[k == j].sum() for j in range(1, Z.size + 1)]),
-        "together": together.T @ p.sum(axis=1),
-        "base": np.array([over @ location, over @ location**2, over @ np.sqrt(scale), over @ (scale < 0.2)]),
-    }
+    return over_bases(Z.size, ALPHA, log_w, block, functions(location, scale))
+
+
+def functions(location: Array, scale: Array) -> list[Array]:
+    return [location, location**2, np.sqrt(scale), (scale < 0.2).astype(float)]
 
 
 def found_by(draws: dict[str, Any]) -> dict[str, Array]:
-    location, scale = draws["base"][:, 0, 0], draws["base"][:, 1, 0]
-    labels = draws["allocations"]
+    labels, base = draws["allocations"], draws["base"]
     return {
         "n_clusters": (draws["n_clusters"][:, None] == np.arange(1, Z.size + 1)).astype(float),
         "together": (labels[:, [0]] == labels[:, [1, 3]]).astype(float),
-        "base": np.column_stack([location, location**2, np.sqrt(scale), scale < 0.2]),
+        "base": np.column_stack(functions(base[:, 0, 0], base[:, 1, 0])),
     }
 
 

@@ -18,13 +18,14 @@ from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import tally
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
-from tests.exact.test_learned_base import LIMIT, partitions
+from tests.exact.test_learned_base import LIMIT
 from tests.helpers import samplers
 from tests.helpers.seeds import rng_of
 from tests.oracles.joint import Model, draw_latent, draw_release, draw_state, latent_values
 from tests.oracles.kernels import Beta as Oracle
 from tests.oracles.marginals import log_g
 from tests.oracles.mc import batch_means, discrepancies
+from tests.oracles.partitions import over_bases
 
 Array = np.typing.NDArray[np.float64]
 
@@ -69,28 +70,11 @@ def exact() -> dict[str, Array]:
     theta = np.stack([total[..., None] * share, total[..., None] * (1.0 - share)]).reshape(2, rate.size, -1)
     log_weight = np.log(np.outer(v / v.sum(), 0.5 * w)).ravel()
     records = log_g(Oracle(BASE), BINOMIAL, Z, theta)
-    known: dict[tuple[int, ...], Array] = {}
 
     def block(members: list[int]) -> Array:
-        key = tuple(members)
-        if key not in known:
-            known[key] = special.logsumexp(records[members].sum(axis=0) + log_weight, axis=1)
-        return known[key]
+        return special.logsumexp(records[members].sum(axis=0) + log_weight, axis=1)
 
-    listed = partitions(Z.size)
-    logs = np.stack(
-        [log_w + sum(np.log(ALPHA) + special.gammaln(len(b)) + block(b) for b in blocks) for blocks in listed]
-    )
-    p = np.exp(logs - logs.max())
-    p /= p.sum()
-    k = np.array([len(blocks) for blocks in listed])
-    together = np.array([[any(0 in b and j in b for b in blocks) for j in (1, 3)] for blocks in listed])
-    over = p.sum(axis=0)
-    return {
-        "n_clusters": np.array([p[k == j].sum() for j in range(1, Z.size + 1)]),
-        "together": together.T @ p.sum(axis=1),
-        "base": np.array([over @ f for f in functions(place, rate)]),
-    }
+    return over_bases(Z.size, ALPHA, log_w, block, functions(place, rate))
 
 
 def functions(place: Array, rate: Array) -> list[Array]:

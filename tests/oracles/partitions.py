@@ -3,12 +3,13 @@
 Y_i | theta_i ~ f, Z_i | Y_i through the channel, theta_i | P ~ P, P ~ PY(d, alpha, G0). `posterior` sums over
 the partitions, given the integrals of `blocks` for each of the 2^n - 1 blocks, and over alpha where it has a
 Gamma(shape, rate) prior (a one-dimensional quadrature). `enumerate_posterior` is the same for any list of
-partitions with weights and blocks of their own.
+partitions with weights and blocks of their own, and `over_bases` sums over the nodes of a law of G0, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,3 +153,30 @@ def enumerate_posterior(
         theta_of_first=p @ thetas,
         log_evidence=float(evidence),
     )
+
+
+def over_bases(
+    n: int, alpha: float, log_w: Array, log_block: Callable[[list[int]], Array], functions: Sequence[Array]
+) -> dict[str, Array]:
+    """Posterior under a Dirichlet process whose base measure G0 is drawn, by nodes with these log weights.
+
+    `log_block` gives the log marginal likelihood of a block's records at each node. Of n records: the
+    probabilities of each number of clusters, those that the first goes with the second and with the fourth,
+    and the means of `functions` of the node.
+    """
+
+    @functools.cache
+    def block(members: tuple[int, ...]) -> Array:
+        return np.log(alpha) + special.gammaln(len(members)) + log_block(list(members))
+
+    listed = list(set_partitions(n))
+    logs = np.stack([log_w + sum(map(block, blocks)) for blocks in listed])
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    k = np.array([len(blocks) for blocks in listed])
+    together = np.array([[any(0 in b and j in b for b in blocks) for j in (1, 3)] for blocks in listed])
+    return {
+        "n_clusters": np.array([p[k == j].sum() for j in range(1, n + 1)]),
+        "together": together.T @ p.sum(axis=1),
+        "base": np.array([p.sum(axis=0) @ f for f in functions]),
+    }

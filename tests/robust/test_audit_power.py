@@ -16,7 +16,7 @@ from scipy import stats
 import dpmix
 from dpmix.api.audit import _stated
 from dpmix.api.calibrate import mechanism_of
-from dpmix.auditing import AuditedSubject, paired_bound, subject_of_generator, subject_of_mechanism, try_out
+from dpmix.auditing import AuditedSubject, paired_bound, subject_of, try_out
 from dpmix.cli.commands import app
 from dpmix.errors import UsageError
 from dpmix.run.exit_codes import run
@@ -94,19 +94,19 @@ def some(names: Any, cheap: tuple[str, ...]) -> list[Any]:
     return [pytest.param(name, marks=() if name in cheap else pytest.mark.matrix) for name in names]
 
 
-def subject_of(name: str) -> AuditedSubject:
+def subject_named(name: str) -> AuditedSubject:
     data, section, keys = CASES[name]
     spec = load_spec({"data": data, section: {"epsilon": 1.0} | keys})
     if section == "synthesis":
         assert spec.synthesis is not None
-        return subject_of_generator(generator_of(spec.synthesis, columns_of(spec.data), 6))
+        return subject_of(generator_of(spec.synthesis, columns_of(spec.data), 6), data["columns"], 6)
     mechanism = mechanism_of(spec)
-    return subject_of_mechanism(mechanism, data["columns"], keys.get("n", 1))
+    return subject_of(mechanism, data["columns"], keys.get("n", 1))
 
 
 @pytest.mark.parametrize("name", some(CASES, CHEAP))
 def test_half_the_noise_is_found(name: str) -> None:
-    subject = subject_of(name)
+    subject = subject_named(name)
     assert subject.faulty is not None
     epsilon, delta = _stated(subject.kind, subject.claim)
     faulty = dataclasses.replace(subject.faulty(), loss=subject.loss)
@@ -117,7 +117,7 @@ def test_half_the_noise_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", some(DENSITIES, CHEAP_DENSITIES))
 def test_losses_are_log_ratios_of_densities(name: str) -> None:
     # exp(-loss) has mean one under the first database, and no loss of a pure guarantee exceeds epsilon
-    subject = subject_of(name)
+    subject = subject_named(name)
     for pair in subject.pairs:
         loss = subject.loss(pair)
         assert loss is not None
@@ -133,7 +133,7 @@ def test_losses_are_log_ratios_of_densities(name: str) -> None:
 def test_losses_of_listed_posteriors_are_those_of_the_weights(calibration: str) -> None:
     keys = {"kind": "posterior", "method": "hellinger", "calibration": calibration, "epsilon": 3.0}
     spec = {"data": LABEL, "mechanism": keys | {"delta": 1e-2, "prior": [30, 30, 30], "n": 5}}
-    subject = subject_of_mechanism(mechanism_of(load_spec(spec)), LABEL["columns"], 5)
+    subject = subject_of(mechanism_of(load_spec(spec)), LABEL["columns"], 5)
     for pair in subject.pairs:
         loss = subject.loss(pair)
         assert loss is not None

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.kernels.base_of_spec import Fitted, SourcedKernel, bounds_instead, bounds_of_base
+from dpmix.kernels.base_of_spec import Fitted, SourcedKernel, bounds_of_base
 from dpmix.kernels.multivariate_normal.kernel import MultivariateNormal
 from dpmix.kernels.multivariate_normal.section import NIW, MultivariateNormalMixture, niw_from_bounds
 from dpmix.kernels.normal.base import LAMBDA, from_moments, learned_around
@@ -37,7 +37,7 @@ def kernel_of(model: MultivariateNormalMixture, given: Fitted) -> SourcedKernel:
             parts = [from_moments(m, pair) for m, pair in zip(moments, pairs, strict=True)]
             mu0, psi = np.array([p.mu0 for p in parts]), np.diag([2.0 * p.b for p in parts])
             return SourcedKernel(MultivariateNormal(mu0, LAMBDA, len(pairs) + 5.0, psi), "release")
-        found, source = niw_from_bounds([bounds_instead(pair) for pair in pairs]), "hidden"
+        found, source = niw_from_bounds([bounds_of_base(pair, hidden=True) for pair in pairs]), "hidden"
     return _sourced(found, np.diag(found.psi), source, learns=learns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.kernels.base_of_spec import Fitted, SourcedKernel, bounds_instead, bounds_of_base
+from dpmix.kernels.base_of_spec import Fitted, SourcedKernel, bounds_of_base
 from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.kernels.normal.kernel import NormalNIG
 from dpmix.kernels.normal.section import NIG, NormalMixture, nig_from_bounds
@@ -53,7 +53,7 @@ def kernel_of(model: NormalMixture, given: Fitted) -> SourcedKernel:
                 "other default; give mu0, lambda, a and b, or use kind: nig"
             )
         else:
-            made, source = nig_from_bounds(bounds_instead(pair)), "hidden"
+            made, source = nig_from_bounds(bounds_of_base(pair, hidden=True)), "hidden"
             learns = getattr(base, "learn", None) is not False
     else:
         # checked to be there

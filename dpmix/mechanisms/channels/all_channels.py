@@ -3,7 +3,7 @@
 Others are where their mechanisms are, and a law imports its own.
 """
 
-import dpmix.kernels.intervals
+import dpmix.kernels.intervals  # registers the masses of cells, and draws within them
 import dpmix.mechanisms.channels.additive_beta  # noqa: F401 - registers the pairs with a beta kernel
 from dpmix.mechanisms.channels.channel_functions import (
     augment,

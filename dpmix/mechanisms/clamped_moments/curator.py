@@ -59,7 +59,7 @@ class ClampedMoments(NoisyStatistic):
     """
 
     kind: ClassVar[str] = "clamped_moments"
-    of_any_number: ClassVar[bool] = True
+    of_any_number = True
 
     @property
     def sensitivity(self) -> float:

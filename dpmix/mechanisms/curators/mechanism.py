@@ -1,8 +1,9 @@
-"""What a mechanism is to a curator: it releases records, states its guarantee, and tells audits what to try.
+"""What draws a release from confidential records: it states its guarantee, and tells audits what to try.
 
-Mechanisms of all kinds are `Mechanism`; those that add noise to each record by itself are `LocalAdditive`. An
-audit asks for neighbouring databases that are hard to keep apart, for the privacy loss of what is drawn of
-them, and for a twin that is weaker than it claims; what several mechanisms answer stands last.
+All of it is `Sanitizer`: mechanisms of all kinds are `Mechanism`, those that add noise to each record by
+itself `LocalAdditive`, and what draws synthetic records is `dpmix.synthesis.generator.Generator`. An audit
+asks for neighbouring databases that are hard to keep apart, for the privacy loss of what is drawn of them,
+and for a twin that is weaker than it claims; what several mechanisms answer stands last.
 
 The privacy loss of a release is the log ratio of its densities under two neighbouring databases, as the
 mechanism claims them: by Neyman and Pearson no event of the same probability under one database is less
@@ -30,6 +31,7 @@ from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:
+    from dpmix.data.loading import Data
     from dpmix.privacy.near_outputs import NearOutputs
 
 Floats = NDArray[np.float64]
@@ -94,32 +96,39 @@ class Pair:
     other: Floats
 
 
-class Mechanism(abc.ABC):
-    """A way of releasing records: its parameters are public, and it knows its own guarantee.
-
-    Attributes
-    ----------
-    of_any_number : bool
-        Whether noise and guarantee are the same for every number of records, a field ``n``.
-    """
+class Sanitizer(abc.ABC):
+    """What draws a release from confidential records: it is public, and knows its own guarantee."""
 
     kind: ClassVar[str]
-    of_any_number: ClassVar[bool] = False
-    domain: Pairs
 
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
-        """Total guarantee over the columns of a record."""
+        """Guarantee of the whole release."""
+
+    @property
+    def of_any_number(self) -> bool:
+        """Whether noise and guarantee are the same for every number of records, a field ``n``."""
+        return False
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
         """Cells of a table of counts and the standard deviation of their noise; None where there is none."""
         return None
 
+    @property
+    def uniform_share(self) -> float | None:
+        """About what share of synthetic records ignores the data; None where it is noise that protects."""
+        return None
+
+    @property
+    def republished(self) -> str:
+        """Say which records, or parts of them, are published as they are; empty where none are."""
+        return ""
+
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return everything public about the mechanism, for JSON."""
+        """Return everything public about it, for JSON."""
 
     @abc.abstractmethod
     def figures(self) -> dict[str, Any]:
@@ -127,9 +136,118 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def in_words(self, columns: Sequence[str]) -> str:
-        """Say which noise goes where, such as "Laplace noise of scale 2 on x"."""
+        """Say in one clause what is done, such as "Laplace noise of scale 2 on x"."""
 
-    def check(self, values: Floats) -> None:  # noqa: B027 - most have nothing to refuse
+    @abc.abstractmethod
+    def release(self, records: Any, progress: Progress | None = None) -> Released:
+        """Release records: real ones by the operating system's randomness, simulated ones by their ``rng``'s.
+
+        Parameters
+        ----------
+        records : dpmix.data.loading.Data, or of generators dpmix.synthesis.records.Records
+            Confidential, or simulated.
+        progress : callable, optional
+            Called with the number of values done, of n times d, by mechanisms that tell it.
+
+        Raises
+        ------
+        PrivacyError
+            When they are none that it takes, or not as many as the guarantee is for.
+        """
+
+    def made(
+        self,
+        values: Floats,
+        columns: Sequence[str],
+        n: int,
+        *,
+        private: bool,
+        chosen: Mapping[str, Any] | None = None,
+        labels: tuple[tuple[str, ...] | None, ...] = (),
+        order: str | None = None,
+    ) -> Release:
+        """Return released values (rows, columns) of n records with the guarantee.
+
+        What is not `private` was seeded, of simulated records. `chosen` is what is public of this release
+        beside `describe`; labels and order are as in `Release`.
+        """
+        total = self.guarantee
+        stated = self.describe() | dict(chosen or {})
+        if not private and "granularity" in stated:
+            stated["granularity"] = None
+        law = law_of(stated)
+        return Release(
+            values=values,
+            columns=tuple(columns),
+            mechanism=law,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=n,
+            adjacency=total.adjacency,
+            proved=total.proved,
+            trust=law.trust,
+            private=private,
+            simulated=not private,
+            labels=labels,
+            order=order,
+        )
+
+    # What an audit asks, of it and not of its law, which is no judge of records
+
+    def of_records(self, n: int) -> Self:
+        """Return it for another number of records, where its kind lets that be."""
+        known: Any = self
+        return self if known.n == n else replace(known, n=n)
+
+    def audited_at(self, n: int) -> Self:
+        """Return it for n records, where `of_any_number`: of fewer an audit learns as much."""
+        return self.of_records(n)
+
+    @abc.abstractmethod
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield neighbouring databases, of public bounds and categories, that are hard to keep apart.
+
+        Raises
+        ------
+        PrivacyError
+            Where there is nothing public to make them of.
+        """
+
+    @abc.abstractmethod
+    def numbers(self, columns: int, n: int) -> int:
+        """Return how many numbers a release of n records goes through, as an audit has to reckon it."""
+
+    @abc.abstractmethod
+    def told_of(self, database: Floats, columns: Sequence[str], runs: int) -> Floats:
+        """Draw releases of a database, shape (runs, q): all numbers that an audit is told of each."""
+
+    def strays(self, pair: Pair) -> bool | None:
+        """Whether releases have values beyond the public bounds; None of mechanisms, whose noise does so."""
+        return None
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the log ratio of the densities of releases of two databases, as it claims them.
+
+        Returns
+        -------
+        callable or None
+            From releases, shape (runs, q), to their losses, shape (runs,); None where the densities are not
+            known in closed form.
+        """
+        return None
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return what is wrong with a twin that gives away twice as much, and it; None for want of one."""
+        return None
+
+
+class Mechanism(Sanitizer):
+    """A way of releasing records, as numbers and codes of categories."""
+
+    domain: Pairs
+
+    def check(self, values: Floats) -> None:
         """Refuse, before anything is spent or drawn, what `privatize` would refuse.
 
         Raises
@@ -142,6 +260,12 @@ class Mechanism(abc.ABC):
         """Draw records (n, d) of nobody that the mechanism takes: here, within its bounds."""
         low, high = np.array(self.domain, dtype=np.float64).T
         return rng.uniform(low, high, size=(n, low.size))
+
+    def release(self, records: Data, progress: Progress | None = None) -> Released:
+        """Release records; see `Sanitizer`."""
+        if records.rng is not None:
+            return self.simulate(records.values, records.columns, records.rng)
+        return self.privatize(records.values, records.columns, progress)
 
     def privatize(self, values: Floats, columns: Sequence[str], progress: Progress | None = None) -> Released:
         """Release the values with noise from the operating system's randomness.
@@ -178,55 +302,8 @@ class Mechanism(abc.ABC):
         """
         raise NotImplementedError
 
-    def made(
-        self,
-        values: Floats,
-        columns: Sequence[str],
-        n: int,
-        *,
-        private: bool,
-        chosen: Mapping[str, Any] | None = None,
-        labels: tuple[tuple[str, ...] | None, ...] = (),
-        order: str | None = None,
-    ) -> Release:
-        """Return released values (rows, columns) of n records with the mechanism's guarantee.
-
-        Noise that is not `private` was seeded, of simulated records. `chosen` is what is public of this
-        release beside `describe`; labels and order are as in `Release`.
-        """
-        total = self.guarantee
-        stated = self.describe() | dict(chosen or {})
-        if not private and "granularity" in stated:
-            stated["granularity"] = None
-        law = law_of(stated)
-        return Release(
-            values=values,
-            columns=tuple(columns),
-            mechanism=law,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=n,
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust=law.trust,
-            private=private,
-            simulated=not private,
-            labels=labels,
-            order=order,
-        )
-
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
-        """Yield neighbouring databases, of public bounds and categories, that are hard to keep apart.
-
-        An audit asks this, and the two below, of the mechanism and not of its law, which is no judge of
-        records: what of a record is noised, and with less noise, is the curator's to do.
-
-        Raises
-        ------
-        PrivacyError
-            Where there are no public bounds; mechanisms without any say what their neighbours are.
-        """
+        """Yield databases of which a record goes far; mechanisms without bounds say what theirs are."""
         if not self.domain:
             raise PrivacyError(f"{self.kind} has no public bounds, of which databases to audit it are made")
         low, high = np.array(self.domain, dtype=np.float64).T
@@ -235,20 +312,17 @@ class Mechanism(abc.ABC):
         words = "a record goes from far below the bounds to far above"
         yield moved(words, base, low - beyond, high + beyond)
 
-    def loss(self, one: Floats, other: Floats) -> Loss | None:
-        """Return the log ratio of the densities of releases of two databases, as the mechanism claims them.
+    def numbers(self, columns: int, n: int) -> int:
+        """Return the number of values."""
+        return n * columns
 
-        Returns
-        -------
-        callable or None
-            From releases, shape (runs, q), to their losses, shape (runs,); None where the densities are not
-            known in closed form.
-        """
-        return None
-
-    def weakened(self) -> tuple[str, Self] | None:
-        """Return what is wrong with a twin that gives away twice as much, and it; None for want of one."""
-        return None
+    def told_of(self, database: Floats, columns: Sequence[str], runs: int) -> Floats:
+        """Draw releases: their values, and what was chosen with noise; see `Sanitizer`."""
+        if self.guarantee.trust == "local":  # records are released by themselves: one call is as many runs
+            release, _ = self.privatize(np.repeat(database, runs, axis=0), columns)
+            return np.asarray(release.values, dtype=np.float64)
+        releases = (self.privatize(database, columns)[0] for _ in range(runs))
+        return np.array([[*np.ravel(each.values).tolist(), *each.mechanism.told()] for each in releases])
 
 
 # Noise on each record by itself

@@ -56,9 +56,7 @@ class OneColumn(Mechanism):
         """Check that there is one pair of finite bounds."""
         if len(self.domain) != 1:
             raise PrivacyError(f"{self.kind} releases one column, not {len(self.domain)}")
-        low, high = self.domain[0]
-        if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
-            raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+        check_bounds(self.domain)
 
     def _describe(self, **own: Any) -> dict[str, Any]:
         return {
@@ -127,6 +125,13 @@ class LocalOneColumn(OneColumn):
         bounded, outside = self._clamp(values)
         order, rows = released_order(self.order, len(bounded), rng)
         return bounded[rows], outside, order
+
+
+def check_bounds(domain: Pairs) -> None:
+    """Refuse bounds that are not finite, as far as they are apart, or of which the lower one is not first."""
+    for low, high in domain:
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+            raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
 
 
 def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> Floats:

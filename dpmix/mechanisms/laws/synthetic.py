@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from dpmix.mechanisms.laws.additive import NOISES, noise_name
 from dpmix.mechanisms.laws.every import law_of
@@ -16,7 +16,6 @@ from dpmix.mechanisms.laws.law_base import (
     Floats,
     Labels,
     Law,
-    Pair,
     Says,
     Scales,
     Whole,
@@ -25,6 +24,7 @@ from dpmix.mechanisms.laws.law_base import (
     of_scale,
 )
 from dpmix.numerics.in_words import figure
+from dpmix.release.columns import Column
 from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
 from dpmix.spec.days import day_text
@@ -50,25 +50,16 @@ def digits_of(stated: Any) -> int | None:
     return digits if whole else None
 
 
-class PublicColumn(BaseModel):
-    """Name of a column with its public bounds, or the categories that codes stand for; or neither.
-
-    Bounds of a `date` are days since 1970-01-01. The `type` of numbers is "integer" or {"digits": k} where
-    it is stated.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-
-    name: Annotated[str, Says("does not name every column")]
-    domain: Pair | None = None
-    date: bool = False
-    type: Any = None
-    categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-
-    @property
-    def digits(self) -> int | None:
-        """Digits after the decimal point of its numbers; None where they are any real numbers."""
-        return digits_of(self.type)
+def fields_of(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what JSON says of a column, as `Column.describe` does, by the fields of `Column`."""
+    domain, names = stated.get("domain"), stated.get("categories")
+    return {
+        "name": stated["name"],
+        "bounds": None if domain is None else tuple(map(float, domain)),
+        "categories": None if names is None else tuple(names),
+        "date": stated.get("date", False),
+        "digits": digits_of(stated.get("type")),
+    }
 
 
 def _checked_columns(value: Any) -> Any:
@@ -76,8 +67,6 @@ def _checked_columns(value: Any) -> Any:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError("does not describe its columns")
     for part in value:
-        if isinstance(part, PublicColumn):
-            continue
         if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
             raise ValueError("does not name every column")
         if "domain" in part and not is_pair(part["domain"]):
@@ -89,10 +78,9 @@ def _checked_columns(value: Any) -> Any:
             isinstance(names, list | tuple) and names and all(isinstance(c, str) for c in names)
         ):
             raise ValueError(f"does not state the categories of {part['name']}")
-    names = [part.name if isinstance(part, PublicColumn) else part["name"] for part in value]
-    if len(set(names)) < len(names):
+    if len({part["name"] for part in value}) < len(value):
         raise ValueError("states a column twice")
-    return value
+    return tuple(map(fields_of, value))
 
 
 class SyntheticLaw(Law):
@@ -110,7 +98,7 @@ class SyntheticLaw(Law):
         Says(f"does not state its generator, one of {', '.join(GENERATORS)}"),
     ]
     columns: Annotated[
-        tuple[PublicColumn, ...], BeforeValidator(_checked_columns), Says("does not describe its columns")
+        tuple[Column, ...], BeforeValidator(_checked_columns), Says("does not describe its columns")
     ]
     records: Whole | None = None
     snap: Any = None
@@ -213,10 +201,10 @@ class SyntheticLaw(Law):
                 problem = first(odd, what, f"{part.name}, record")
                 if problem is not None:
                     return problem
-            if names is None and (self.generator == "posterior_predictive" or part.domain is None):
+            if names is None and (self.generator == "posterior_predictive" or part.bounds is None):
                 continue  # a model may go on beyond the bounds
             low, high = (
-                part.domain if names is None and part.domain is not None else (0, len(names or ()) - 1)
+                part.bounds if names is None and part.bounds is not None else (0, len(names or ()) - 1)
             )
             column = values[:, i]
             bad = (column < low) | (column > high)
@@ -249,9 +237,7 @@ class SyntheticLaw(Law):
                 f": one that nobody shares is released with probability {at_most}{figure(delta, 3)} "
                 f"(records/n = {self.records / n:.3g}), whatever epsilon is"
             )
-        free = ", ".join(
-            part.name for part in self.columns if part.domain is None and part.categories is None
-        )
+        free = ", ".join(part.name for part in self.columns if part.free)
         return (
             f"{text}; labels of {free}, of which nothing is public, are published as they are"
             if free

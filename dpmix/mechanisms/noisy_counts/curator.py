@@ -64,7 +64,7 @@ class NoisyCounts(NoisyStatistic):
     """
 
     kind: ClassVar[str] = "noisy_counts"
-    of_any_number: ClassVar[bool] = True
+    of_any_number = True
     levels: tuple[int, ...]
     classes: int
     categories: tuple[tuple[str, ...] | None, ...] = ()

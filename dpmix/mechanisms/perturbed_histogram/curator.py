@@ -68,7 +68,7 @@ class PerturbedHistogram(OneColumn):
     """
 
     kind: ClassVar[str] = "perturbed_histogram"
-    of_any_number: ClassVar[bool] = True
+    of_any_number = True
     bins: int
     noise: Noise
     s: float

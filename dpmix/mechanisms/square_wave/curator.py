@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
@@ -29,7 +28,7 @@ from dpmix.mechanisms.curators.mechanism import (
     loss_of_near_outputs,
     order_in_words,
 )
-from dpmix.mechanisms.curators.one_column import checked_edges
+from dpmix.mechanisms.curators.one_column import check_bounds, checked_edges
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.exact import digits, source_of
 from dpmix.privacy.near_outputs import NearOutputs, draw_columns, ratio_below
@@ -77,9 +76,7 @@ class SquareWave(Mechanism):
 
     def __post_init__(self) -> None:
         """Check bounds and cells."""
-        for low, high in self.domain:
-            if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
-                raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+        check_bounds(self.domain)
         if not (self.domain and self.cells >= 2 and 0 <= 2 * self.reach < self.cells):
             raise PrivacyError("a square wave has two cells or more, and reaches over less than half of them")
 

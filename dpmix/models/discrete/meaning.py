@@ -46,7 +46,7 @@ class DiscreteMarginals(StatisticReplicator):
         super().__init__(chains)
         self.per = 1.0 + 1e-9  # entries are shares already
         self.law: SyntheticLaw = expect(chains.mechanism, SyntheticLaw)
-        self.columns = stated = [Column.described(part) for part in self.law.columns]
+        self.columns = stated = self.law.columns
         self.released = len(chains.observed)
         counted = self.law.counted
         self.cells = Cells.described(self.law) if counted else None

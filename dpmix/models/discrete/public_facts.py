@@ -75,7 +75,7 @@ def public_of(release: Release) -> Public:
                 "model.kind: discrete does not know the law of records that synthesis.ranges hold of; fit "
                 "records released without ranges, or the noisy counts of a mechanism.kind perturbed_histogram"
             )
-        columns = tuple(Column.described(part) for part in law.columns)
+        columns = law.columns
         labels = release.labels or (None,) * len(columns)
         names = tuple(
             (*filter(confidential, known or ()), OTHER) if column.free else column.categories

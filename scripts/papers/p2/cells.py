@@ -119,7 +119,7 @@ def _released(cell: Cell, *more: str) -> tuple[Records, Release]:
     spec = load_spec(CONFIGS / cell.spec, [*cell.overrides, *more])
     records = load_records(spec)
     assert spec.synthesis is not None  # every spec here has one
-    return records, generator_of(spec.synthesis, records.columns, records.n).release(records)
+    return records, generator_of(spec.synthesis, records.columns, records.n).release(records)[0]
 
 
 def _account(release: Release) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _utility(cell: Cell, folder: Path) -> dict[str, Any]:
     confidential = records.values[:, 0]
     rows = []
     for run in range(cell.runs):
-        values = (release if run == 0 else generator.release(records)).values[:, 0]
+        values = (release if run == 0 else generator.release(records)[0]).values[:, 0]
         w1 = stats.wasserstein_distance(confidential, values)
         rows.append({**measures(values), "w1": w1, "repeats": float(np.isin(values, confidential).mean())})
     own = {**measures(confidential), "n": records.n, "distinct": int(np.unique(confidential).size)}

@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 
 import dpmix
 from dpmix.advising.population import epsilons_of, records_of
+from dpmix.api.arguments import real_of, whole_of
 from dpmix.api.fit import FitResult
-from dpmix.api.given_numbers import real_of, whole_of
 from dpmix.errors import DataError, DpmixError, SpecError, UsageError, truth_of
 from dpmix.release.sanitized import Release
 from tests.helpers.fits import release_file, small_release

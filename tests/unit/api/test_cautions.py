@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.api.cautions import MOST_EPSILON, of_mechanism, of_predictors
+from dpmix.api.cautions import MOST_EPSILON, of_predictors, of_release
 from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
 from dpmix.cli.commands import app
@@ -241,7 +241,7 @@ def test_the_limit_is_above_a_hundred(data: Path) -> None:
         section = load_spec(spec_of(data, {"kind": "laplace", "scale": 10 / epsilon})).mechanism
         mechanism = from_spec(section, 1)
         assert mechanism.guarantee.epsilon == pytest.approx(epsilon, rel=1e-12)
-        found = of_mechanism(mechanism, N)
+        found = of_release(mechanism, N)
         assert any(each.asks for each in found) is (mechanism.guarantee.epsilon > MOST_EPSILON) or asks
 
 

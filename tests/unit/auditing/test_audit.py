@@ -21,8 +21,7 @@ from dpmix.auditing import (
     AuditedSubject,
     lower_bound,
     repeats_after_fork,
-    subject_of_generator,
-    subject_of_mechanism,
+    subject_of,
     try_out,
 )
 from dpmix.auditing.trial import lowest_bit
@@ -94,7 +93,7 @@ SYNTHESIS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def mechanism_subject(name: str, n: int = 4) -> tuple[AuditedSubject, Any]:
     data, section = MECHANISMS[name]
     mechanism = mechanism_of(load_spec({"data": data, "mechanism": section}))
-    return subject_of_mechanism(mechanism, data["columns"], section.get("n", n)), mechanism
+    return subject_of(mechanism, data["columns"], section.get("n", n)), mechanism
 
 
 def broken(subject: AuditedSubject, draw: Callable[[np.ndarray, int], np.ndarray]) -> AuditedSubject:
@@ -148,9 +147,9 @@ def test_a_right_synthesizer_passes(name: str) -> None:
     assert spec.synthesis is not None
     generator = generator_of(spec.synthesis, columns_of(spec.data), 15)
     claim = generator.guarantee
-    trial = try_out(subject_of_generator(generator), 1000, claim.delta or 0.0, LEVEL)
+    trial = try_out(subject_of(generator, data["columns"], 15), 1000, claim.delta or 0.0, LEVEL)
     assert claim.epsilon is not None and trial.bound <= claim.epsilon
-    assert repeats_after_fork(subject_of_generator(generator)) is False
+    assert repeats_after_fork(subject_of(generator, data["columns"], 15)) is False
 
 
 def test_noise_of_half_the_scale_is_found() -> None:
@@ -220,7 +219,7 @@ def test_a_synthesizer_that_copies_too_much_is_found() -> None:
     honest = generator_of(spec.synthesis, columns_of(spec.data), 15)
     greedy = dataclasses.replace(honest, records=10 * honest.records)
     claim = honest.guarantee
-    trial = try_out(subject_of_generator(greedy), 1000, claim.delta or 0.0, LEVEL)
+    trial = try_out(subject_of(greedy, data["columns"], 15), 1000, claim.delta or 0.0, LEVEL)
     assert claim.epsilon is not None and trial.bound > claim.epsilon
 
 
@@ -257,7 +256,7 @@ def test_a_disproved_claim_exits_with_4(
 ) -> None:
     subject, mechanism = mechanism_subject("laplace")
     naive = broken(subject, lambda x, runs: x + np.random.default_rng(5).laplace(0.0, 0.1, (runs, 1)))
-    monkeypatch.setattr("dpmix.api.audit.subject_of_mechanism", lambda *_: naive)
+    monkeypatch.setattr("dpmix.api.audit.subject_of", lambda *_: naive)
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump({"data": NUMBER, "mechanism": {"kind": "laplace", "epsilon": 1.0}}))
     assert run(app, ["audit", str(path), "--runs", "400"]) == 4

@@ -15,7 +15,7 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.release_of import find_release
-from dpmix.auditing.inputs import subject_of_mechanism
+from dpmix.auditing.inputs import subject_of
 from dpmix.cli import commands
 from dpmix.data.loading import load_data, load_stated_release
 from dpmix.errors import DataError, SpecError
@@ -442,7 +442,7 @@ def test_audits_have_neighbours_that_change_their_group() -> None:
         assert checked.groups is not None
         groups = Groups(*checked.groups)
         made = from_spec(checked.mechanism, len(COLUMNS[kind]), 9, COLUMNS[kind], groups=groups)
-        pairs = subject_of_mechanism(made, COLUMNS[kind], 9).pairs
+        pairs = subject_of(made, COLUMNS[kind], 9).pairs
         assert any((pair.one[:, -1] != pair.other[:, -1]).sum() == 1 for pair in pairs)
 
 

@@ -12,6 +12,7 @@ import opendp.mod
 import pytest
 
 import dpmix
+from dpmix.api import confidential
 from dpmix.errors import DataError
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
@@ -221,16 +222,17 @@ def test_of_several_that_write_one_output_one_spends(
     run = (verb, spec, "-o", output, "--set", SYNTHESIS)
     (folder / f".{output.name}.claim.partial").touch()
     module = importlib.import_module(f"dpmix.api.{verb}")
-    while_drawing = module.stated_release
+    write = "write_release" if verb == "privatize" else "write_synthetic"
+    while_drawing = getattr(module, write)
     others = []
 
-    def drawing(*arguments: Any) -> Any:
+    def drawing(*arguments: Any, **options: Any) -> Any:
         if not others:
             others.extend(["begun"])
             others.extend(outcome(capsys, *run, *more) for more in ((), ("--force",)))
-        return while_drawing(*arguments)
+        return while_drawing(*arguments, **options)
 
-    monkeypatch.setattr(module, "stated_release", drawing)
+    monkeypatch.setattr(module, write, drawing)
     assert outcome(capsys, *run, "--new-ledger")[0] == 0
     said = (
         f"dpmix: error: another process is writing {output}; give another name, or wait for it; nothing was "
@@ -285,8 +287,8 @@ def test_what_fails_after_the_entry_says_that_it_counts(
         Path(run[3]).write_text("of another", "utf-8")
         return marks_of(*values)
 
-    marks_of = module.marks_of
-    monkeypatch.setattr(module, "marks_of", written_by_another)
+    marks_of = confidential.marks_of
+    monkeypatch.setattr(confidential, "marks_of", written_by_another)
     code, _, err = outcome(capsys, *run)
     assert (code, "exists already" in err, "counts there" in err) == (2, True, False)
     assert ledger.read_bytes() == before

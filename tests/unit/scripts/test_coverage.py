@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scripts.verification.coverage import DOMAIN, MECHANISMS, POPULATIONS, Run, page, truth_of
+from scripts.verification import page as of_ranks
+from scripts.verification.cases import all_cases
+from scripts.verification.coverage import DOMAIN, MECHANISMS, POPULATIONS, Run, into, page, truth_of
 
 NORMAL, LAPLACE = "one normal", "laplace, epsilon = 4"
 NAMES = tuple(truth_of(np.arange(100.0), [14.0, 39.0, 79.0]))
@@ -37,3 +39,21 @@ def test_a_row_counts_what_holds_by_quantity_and_by_verdict():
     assert row == (
         "| one normal | `laplace`, epsilon = 4 | 3 | 2 | 2 | 1 | 2 | 2 | 2 | 2 | 2 | 6 of 9 | 19 of 20 |"
     )
+
+
+def test_ranks_and_coverage_each_replace_their_own_part_of_the_page(tmp_path):
+    path, (case, *_) = tmp_path / "page.md", all_cases()
+    results = {case.name: {"ranks": {"mean": list(range(100))}}}
+
+    def ranks(commit: str) -> None:
+        of_ranks.write(path, [case], results, {}, {"commit": commit})
+
+    ranks("one")
+    into(path, "| a |\n|---|\n| 1 |\n")  # a section of its own where there is none
+    path.write_text(path.read_text().replace("| a |", "How.\n\n| a |") + "\nWhy.\n\n## Else\n\nMore.\n")
+    ranks("another")
+    text = path.read_text()
+    assert "commit another" in text and "commit one" not in text
+    assert "How.\n\n| a |\n|---|\n| 1 |\n\nWhy.\n\n## Else\n\nMore.\n" in text
+    into(path, "| a |\n|---|\n| 2 |\n| 3 |\n")
+    assert path.read_text() == text.replace("| 1 |\n\nWhy", "| 2 |\n| 3 |\n\nWhy")

@@ -280,7 +280,7 @@ def test_the_guarantee_is_that_without_ranges(kind: str) -> None:
     else:
         assert plain.guarantee == made.guarantee
     assert made.describe() == plain.describe() | {"ranges": [{"when": {"a": "no"}, "b": ["u", "v"]}]}
-    assert "within 1 public range" in made.said()
+    assert "within 1 public range" in made.in_words()
 
 
 # refusals

@@ -43,7 +43,7 @@ class Shifted(Generator):
     def figures(self):
         return {}
 
-    def in_words(self) -> str:
+    def drawn_in_words(self) -> str:
         return "the records themselves"
 
     def weakened(self):
