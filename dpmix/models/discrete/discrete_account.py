@@ -85,7 +85,7 @@ def _new_values(law: SyntheticLaw) -> list[Remark]:
     free = [
         part.name
         for part, grid in zip(law.columns, law.snaps, strict=True)
-        if part.domain is not None and not grid
+        if part.bounds is not None and not grid
     ]
     if not free:
         return []
