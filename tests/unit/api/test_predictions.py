@@ -529,7 +529,9 @@ def test_groups_have_their_own_predictions(grouped: dict[str, Path], tmp_path: P
     draws = draws_of(grouped["line"])
     new = dpmix.predict(grouped["line"], at, interval="record", quiet=True)
     width = (new["upper"] - new["lower"])[0]
-    assert width == pytest.approx(2 * 1.96 * np.sqrt(draws["sigma2"][:, 1].mean()), rel=0.1)
+    rng, line = np.random.default_rng(1), draws["beta"][:, 1].sum(axis=1)  # at x = 1
+    drawn = rng.normal(line, np.sqrt(draws["sigma2"][:, 1]), size=(50, line.size))
+    assert width == pytest.approx(np.subtract(*np.quantile(drawn, [0.975, 0.025])), rel=0.1)
     found = dpmix.predict(grouped["classes"], table(tmp_path, "u,s\n2,ja\n1,no\n"), quiet=True)
     draws = draws_of(grouped["classes"])
     for row, (g, u) in enumerate(((0, 1), (1, 0))):
