@@ -119,7 +119,7 @@ LATE = "arviz_stats matplotlib opendp pandas scipy.linalg scipy.special scipy.st
 LATE += ["dpmix.mechanisms.wavelet.curator", "numba.np.arraymath"]
 with event.install_recorder("numba:compile") as compiled:
     import dpmix.api.fit, dpmix.models
-    summaries = ("meaning", "compositions", "composition_results", "_account", "_advice")  # which no fit imports
+    summaries = ("meaning", "compositions", "composition_results", "_account", "_advice")
     assert not [name for name in sys.modules if name.endswith(summaries)]
     for found in pkgutil.walk_packages(dpmix.models.__path__, "dpmix.models."):
         if not found.name.endswith(summaries):

@@ -68,7 +68,7 @@ STATED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "log_moments": (
         {"components": 3, "threshold": 0.01, "parts": [4, 5], "scale": [2.0, 1.0]},
-        "compositions of 9 records in parts of 4 and 5, censored at 0.01, which were released for all of each",
+        "compositions of 9 records in parts of 4 and 5, censored at 0.01, which were released for all of",
     ),
     "posterior": (
         {"prior": [1.0, 1.0], "n": 9, "method": "laplace", "scale": [2.0], "noisy_counts": [4.2]},
