@@ -51,7 +51,7 @@ OF_THE_BASE = {
         "    ratio = learned.shape * math.log(factor)",
         "    ratio = (learned.shape - 1.0) * math.log(factor)",
     ),
-    "components keep their variance": ("kernels/learned_base.py", "    theta[VARIANCE, h] *= factor\n", ""),
+    "components keep their variance": ("kernels/normal/kernel.py", "    theta[VARIANCE, h] *= factor\n", ""),
 }
 """Faults of moves of a learned base with all atoms along, which `tests.helpers.base_ratio` sees."""
 

@@ -16,7 +16,14 @@ import dpmix
 from dpmix.api.fit import plan
 from dpmix.models.counts.cell_counts import couple
 from dpmix.models.counts_mixture.model import CountsChain
-from tests.helpers import counts, counts_faults, counts_histograms
+from tests.helpers import (
+    counts,
+    counts_faults,
+    counts_histograms,
+    counts_langevin,
+    counts_light,
+    counts_moves,
+)
 from tests.helpers.fits import combined_spec, release_by
 from tests.helpers.specs import message
 from tests.oracles.joint import Model
@@ -122,6 +129,26 @@ def test_a_learned_base_moves_by_its_own_prior_and_what_counts_say() -> None:
 @pytest.mark.parametrize("fault", list(counts_faults.OF_THE_BASE)[1:])
 def test_a_fault_of_a_learned_base_is_found(fault: str) -> None:
     assert float(interpreted("-m", "tests.helpers.counts_faults", fault)) > 0.1
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        counts_faults.FAULTS,
+        counts_faults.OF_THE_BASE,
+        counts_langevin.FAULTS,
+        counts_light.FAULTS,
+        {
+            name: (f"models/counts_mixture/{fault[1]}.py", *fault[2:])
+            for name, fault in counts_moves.FAULTS.items()
+        },
+    ],
+)
+def test_what_is_planted_stands_in_the_source(faults: dict[str, tuple[str, str, str]]) -> None:
+    """Most are planted at night: a line that has moved is found here."""
+    for name, (path, old, new) in faults.items():
+        text = (Path(dpmix.__file__).parent / path).read_text(encoding="utf-8")
+        assert (name, text.count(old)) == (name, 1) and old != new
 
 
 def test_records_follow_their_measure() -> None:
