@@ -366,6 +366,8 @@ class Beyond:
     by_prior : bool
         Whether how far beyond they lie is said by the prior alone, as records there count in cells at the
         ends.
+    clamped : bool
+        Whether records were cut to the bounds before noise on each, so that there are none beyond them.
     latent : mapping of str to pair of str
         Column and group of those that are predictors of a line in their values before clamping.
     """
@@ -374,6 +376,7 @@ class Beyond:
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     entries: bool = False
     by_prior: bool = False
+    clamped: bool = False
     latent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmix.models.meaning_base import BEYOND
+from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, permits_verbatim
 from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Remark, percent
@@ -228,7 +228,7 @@ def beyond_remarks(beyond: Beyond, chains: ChainSet) -> list[Remark]:
                 ": records there count as cut to the bounds, in the cells at the ends, and how far beyond "
                 "they lie is said by the prior alone"
             )
-        elif chains.mechanism.protects:
+        elif beyond.clamped:
             text += (
                 ": values were cut to the bounds before noise was added, which a normal kernel does not "
                 "know of, so that mean, sd and tails count values that no record has"
@@ -257,6 +257,13 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
             (grave if share > MOST_BEYOND else doubts).append(
                 f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}: how far "
                 f"is said by the prior alone, which mean and sd depend on{'' if name else f'; {WITHIN}'}."
+            )
+    if beyond is not None and beyond.clamped:
+        name, share = max(beyond.shares.items(), key=lambda each: each[1], default=("", 0.0))
+        if share > MOVED:
+            doubts.append(
+                f"Under the fit {percent(share)} of records lie beyond the public bounds{_of(name)}, where "
+                f"there are none: sd and quantiles follow them{'' if name else f'; {WITHIN}'}."
             )
     places = (
         []

@@ -168,6 +168,7 @@ def summarize_chains(
         for number, column in enumerate(columns)
     }
     near = law.additive or (law.released == "records" and law.on_data_scale)  # values lie near their records
+    in_cells = law.on_domain and not near
     summary = _summary(
         chains,
         options,
@@ -176,7 +177,12 @@ def summarize_chains(
         absurd=prior_remarks(prior.within_bounds, bounds),
         floors=sds_with_floor(columns),
         told=[],
-        beyond=Beyond(posterior.beyond, bounds, by_prior=law.protects and law.on_domain and not near),
+        beyond=Beyond(
+            posterior.beyond,
+            bounds,
+            by_prior=law.protects and in_cells,
+            clamped=law.protects and not in_cells,
+        ),
         cells=None if posterior.cells is None else CellShares(*({"": each} for each in posterior.cells)),
         shape=shape_contraction(posterior.series, prior.series),
         variance_shares=lambda: mixture_shares(chains, source, grids, series, before),

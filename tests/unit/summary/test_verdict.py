@@ -129,7 +129,7 @@ def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
 def test_records_that_only_the_prior_places(
     beyond: float, outer: float, fullest: float, expected: str
 ) -> None:
-    """Beyond the bounds of cells, in the outermost, or in one; noise that is added says where they are."""
+    """Beyond the bounds of cells, in the outermost, or in one."""
     well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
     known = Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True)
     cells = CellShares({"women": 0.1, "men": outer}, {"women": 0.1, "men": fullest})
@@ -142,8 +142,24 @@ def test_records_that_only_the_prior_places(
         )
     elif expected != USABLE:
         assert "% of records of men are in " in found.reasons[0]
-    additive = Beyond({"": beyond}, {"": (0.0, 1.0)})
-    assert verdict_of(well, check, additive).answer == USABLE
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.03, USABLE), (0.04, WITH_CARE), (0.3, WITH_CARE)])
+def test_records_where_none_are(share: float, expected: str) -> None:
+    """Records were cut to the bounds before noise on each, which a normal kernel does not know of."""
+    well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
+    found = verdict_of(well, check, Beyond({"": share}, {"": (0.0, 1.0)}, clamped=True))
+    assert found.answer == expected
+    if expected == WITH_CARE:
+        assert found.reasons == (
+            f"Under the fit {100 * share:.0f}% of records lie beyond the public bounds, where there are "
+            "none: sd and quantiles follow them; model.kernel: beta stays within the bounds.",
+        )
+    of_two = Beyond({"a": 0.0, "b": share}, {}, clamped=True)
+    assert verdict_of(well, check, of_two).answer == expected
+    assert verdict_of(well, check, Beyond({}, {}, clamped=True)).answer == USABLE
+    unprotected = Beyond({"": share}, {"": (0.0, 1.0)})
+    assert verdict_of(well, check, unprotected).answer == USABLE
 
 
 def test_what_is_not_known_asks_for_care() -> None:
