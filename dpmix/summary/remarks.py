@@ -231,7 +231,7 @@ def beyond_remarks(beyond: Beyond, chains: ChainSet) -> list[Remark]:
         elif beyond.clamped:
             text += (
                 ": values were cut to the bounds before noise was added, which a normal kernel does not "
-                "know of, so that mean, sd and tails count values that no record has"
+                "know of, so that sd, quantiles and tails count values that no record has"
             )
         text += "." if name else f"; {WITHIN}."
         texts.append(text)
