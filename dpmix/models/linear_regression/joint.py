@@ -34,6 +34,7 @@ from dpmix.models.linear_regression.latent_records import (
     fill,
     subtract,
 )
+from dpmix.models.sum_augmentation import log_change, offer_to_all, recount, replace, save, sweep
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
@@ -453,13 +454,45 @@ def _carry(model: Moments, old, new, matrix, record, out):
     fill(model, out)
 
 
+@njit
+def between(model, old, new, work):
+    """Return the matrix that `carry` takes; work (3, q + 1, q + 1) is scratch."""
+    map_of(model, old, work[0], False)
+    invert_lower(work[0], work[1])
+    map_of(model, new, work[2], False)
+    return product(work[2], work[1])
+
+
+@njit
+def subtract_carried(model, old, new, matrix, records, rest):
+    """Subtract the sums of what records become, by `carry`, from `rest` (size,)."""
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        carry(model, old, new, matrix, records[i], offer)
+        subtract(offer, rest)
+
+
+@njit
+def carry_all(model, old, new, matrix, records):
+    """Set records to what they become by `carry`."""
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        carry(model, old, new, matrix, records[i], offer)
+        records[i][:] = offer
+
+
 @dispatch()
 def given_sums(model, released):
     """Return the same with other released sums (size,)."""
 
 
-def register_given_sums(kind: type[Moments]) -> None:
-    """Have `given_sums` make laws of this kind, field by field, as compiled code has no other way."""
+def register_kind(kind: type[Moments]) -> None:
+    """Let laws of this kind do what all do alike.
+
+    `given_sums` makes them field by field, as compiled code has no other way.
+    """
+    for function in (recount, log_change, replace, sweep, offer_to_all, save):
+        function.register(function.registered[(Moments,)], kind, compiled=False)
 
     def given(model, released):
         return kind(
@@ -482,7 +515,7 @@ def register_given_sums(kind: type[Moments]) -> None:
     given_sums.register(given, kind)
 
 
-register_given_sums(Moments)
+register_kind(Moments)
 
 
 @njit
@@ -508,25 +541,16 @@ def move_jointly(model, rng, theta, records, straight, tally, moments):
     slice_lines(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
     unpack(model, point, moved)
     after = approximate(model, moved, standard, near, work, rest)
-    # records follow by the map from the old (1, x, y) over (1, z, e) to the new
-    map_of(model, values, work[0], False)
-    invert_lower(work[0], work[1])
-    map_of(model, moved, work[2], False)
-    matrix = product(work[2], work[1])
+    matrix = between(model, values, moved, work)
     rest[:] = model.released
-    offer = np.empty(records.shape[1])
-    for i in range(len(records)):
-        carry(model, values, moved, matrix, records[i], offer)
-        subtract(offer, rest)
+    subtract_carried(model, values, moved, matrix, records, rest)
     level = distance(rest)
     gain = model.rate * (tally.level[0] - level + after - before)
     learnt[MADE] += 1.0
     accepted = gain >= 0.0 or rng.random() < math.exp(gain)
     if accepted:
         learnt[ACCEPTED] += 1.0
-        for i in range(len(records)):
-            carry(model, values, moved, matrix, records[i], offer)
-            records[i][:] = offer
+        carry_all(model, values, moved, matrix, records)
         values[:] = moved
         tally.sums[:] = rest
         tally.level[0] = level

@@ -35,11 +35,9 @@ from dpmix.models.linear_regression.latent_records import (
     Line,
     Moments,
     make_room,
-    run_moment_sweeps,
     size_of,
 )
-from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
-from dpmix.models.linear_regression.truncated_clamped import TruncatedClampedMoments
+from dpmix.models.linear_regression.truncated import TruncatedClampedMoments, TruncatedMoments, make_learnt
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
@@ -325,25 +323,20 @@ class RegressionChain(AugmentedChain):
         start_within(law, theta.values)
         records = np.zeros((model.n, 2 * q))
         draw_records(law, rng, theta, records)
-        super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)
-        self._scratch = make_room(q)
+        tally = make_tally(size_of(q))
+        super().__init__(model, rng, law, theta, records, tally, model.offers, make_room(q))
 
     def sweep(self, count: int) -> None:
         """Sweep over records and parameters; the joint move learns in burn-in alone."""
         self.theta.learnt[LEARNING] = float(self.burning_in)
-        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+        super().sweep(count)
 
     def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
         """Sweep, and save the parameters, in one call."""
         self.theta.learnt[LEARNING] = 0.0
         saved = np.zeros((draws, len(self.theta.values) + len(self.model.rows)))
-        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self.run_sweeps(draws, thin, saved, out["acceptance_rate"][first : first + draws])
         self.model.write(slice(first, first + draws), out, saved)
-
-    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
-        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
-        state = (self.law, self.rng, self.theta, self.records, self.tally)
-        run_moment_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the parameters, and draw the predictions."""
