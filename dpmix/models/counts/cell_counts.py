@@ -176,8 +176,8 @@ def ladder_power(done, skip, total):
 
 
 @njit
-def share_out(rng, number, shares, total, out, sign):
-    """Add `sign` times a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
+def share_out(rng, number, shares, total, out):
+    """Add a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
     last = 0
     for j in range(len(shares)):
         if number == 0:
@@ -186,10 +186,10 @@ def share_out(rng, number, shares, total, out, sign):
             last = j
             share = shares[j] / total if total > 0.0 else 1.0
             taken = number if share >= 1.0 else rng.binomial(number, share)
-            out[j] += sign * taken
+            out[j] += taken
             number -= taken
             total -= shares[j]
-    out[last] += sign * number
+    out[last] += number
 
 
 @njit
@@ -209,7 +209,7 @@ def couple(rng, before, after, counts, proposed, excess):
         return True
     if not total > 0.0:  # they differ by rounding alone
         return False
-    share_out(rng, moved, excess, total, proposed, 1)
+    share_out(rng, moved, excess, total, proposed)
     return True
 
 

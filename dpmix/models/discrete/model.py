@@ -168,9 +168,6 @@ class DiscreteChain(ParametricChain):
         self._row = np.empty(int(model.plan.out[-1]))
         self._record = np.empty(len(model.plan.numeric))
 
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
-
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model

@@ -92,6 +92,20 @@ register_kind(ClampedPredictorMoments)
 log_truncation.register(log_truncation.registered[(Moments,)], ClampedPredictorMoments, compiled=False)
 
 
+@njit
+def set_predictors(model, values, record):
+    """Set x and x~ of a record from the normals that stand in the place of x~."""
+    q = len(model.columns)
+    p = q - 1
+    for back in range(p):  # from the last, so that a normal is read before its place is taken
+        i = p - 1 - back
+        x = values[q + 1 + i]
+        for j in range(i + 1):
+            x += values[q + 1 + p + i * p + j] * record[q + j]
+        record[i] = x
+        record[q + i] = clip(x)
+
+
 @draw_record.register
 def _draw_record(model: ClampedPredictorMoments, rng, theta, record):
     q = len(model.columns)
@@ -100,14 +114,9 @@ def _draw_record(model: ClampedPredictorMoments, rng, theta, record):
     for i in range(q):
         record[q + i] = rng.standard_normal()
     y = values[0] + values[q] * record[q + p]
-    for back in range(p):  # from the last, so that a normal is read before its place is taken
-        i = p - 1 - back
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * record[q + j]
-        record[i] = x
-        record[q + i] = clip(x)
-        y += values[i + 1] * clip(x)
+    set_predictors(model, values, record)
+    for back in range(p):
+        y += values[p - back] * record[q + p - 1 - back]
     record[p] = y
     record[q + p] = clip(y)
 

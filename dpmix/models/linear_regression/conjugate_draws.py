@@ -56,9 +56,9 @@ class Units(NamedTuple):
         """Return responses in the units of the data."""
         return np.asarray(self.centre[-1] + self.half[-1] * values)
 
-    def scale(self, values: Any, power: int = 1) -> Any:
-        """Return standard deviations of the response (power 2: variances) in the units of the data."""
-        return values * self.half[-1] ** power
+    def variance(self, values: Any) -> Any:
+        """Return variances of the response in the units of the data."""
+        return values * self.half[-1] ** 2
 
     def covariance(self) -> Floats:
         """Return what predictors' covariances (p, p) are multiplied by, in the units of the data."""

@@ -114,15 +114,13 @@ def pack(model, values, point):
     """Set the coordinates (k,) of parameters."""
     q = len(model.columns)
     p = q - 1
-    for i in range(q):
-        point[i] = values[i]
+    point[:q] = values[:q]
     at = q
     if not model.known[SD]:
         point[at] = math.log(values[q])
         at += 1
     if not model.known[MEAN]:
-        for i in range(p):
-            point[at + i] = values[q + 1 + i]
+        point[at : at + p] = values[q + 1 : q + 1 + p]
         at += p
     if not model.known[COV]:
         for i in range(p):
@@ -137,15 +135,13 @@ def unpack(model, point, values):
     """Set parameters from their coordinates (k,); what is known stays."""
     q = len(model.columns)
     p = q - 1
-    for i in range(q):
-        values[i] = point[i]
+    values[:q] = point[:q]
     at = q
     if not model.known[SD]:
         values[q] = math.exp(point[at])
         at += 1
     if not model.known[MEAN]:
-        for i in range(p):
-            values[q + 1 + i] = point[at + i]
+        values[q + 1 : q + 1 + p] = point[at : at + p]
         at += p
     if not model.known[COV]:
         for i in range(p):
@@ -302,8 +298,7 @@ def approximate_by_moments(model, values, moments, work, rest):
             for k in range(j + 1):
                 value += half[i, k] * matrix[j, k]
             table[i, j] = value
-    for j in range(len(rest)):
-        rest[j] = model.released[j]
+    rest[:] = model.released
     _subtract_moments(table, rest)
 
 
@@ -407,8 +402,7 @@ def _draw_line(model, rng, root, step):
         step[i] *= root[i, i]
         for j in range(i):
             step[i] += root[i, j] * step[j]
-    for i in range(last, k):
-        step[i] = 0.0
+    step[last:] = 0.0
 
 
 @njit

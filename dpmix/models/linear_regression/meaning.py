@@ -280,7 +280,7 @@ class RegressionMeaning(Meaning):
         ) - np.asarray(law.beta_mean)
         out = sum_entries(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
         if not law.known[SD]:
-            variance = draws_of(chains, "sigma2") / units.scale(1.0, 2)
+            variance = draws_of(chains, "sigma2") / units.variance(1.0)
             if (
                 chains.attrs.get("sigma2_scale") == "learned"
             ):  # earlier versions fixed it where none was stated

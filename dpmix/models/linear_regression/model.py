@@ -112,7 +112,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
     psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
-    scale = ERRORS_SCALE if stated == "learned" else stated / units.scale(1.0, 2)
+    scale = ERRORS_SCALE if stated == "learned" else stated / units.variance(1.0)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
     kind = _KINDS[model.response, model.predictors]
     return kind(
@@ -142,7 +142,7 @@ def start_values(model: LinearRegressionModel, units: Units) -> Floats:
     p = len(units.half) - 1
     values = np.zeros(p + 2 + p + p * p)
     if model.sigma2 is not None:
-        values[p + 1] = math.sqrt(model.sigma2 / units.scale(1.0, 2))
+        values[p + 1] = math.sqrt(model.sigma2 / units.variance(1.0))
     if model.x_mean is not None:
         values[p + 2 : p + 2 + p] = units.rescaled(np.array(model.x_mean))
     if model.x_cov is not None:
@@ -201,7 +201,7 @@ class LinearRegression(ParametricModel):
         self.constants = {
             "n": release.n,
             "sigma2_a": law.shape,
-            "sigma2_b": float(self.units.scale(law.scale, 2)),
+            "sigma2_b": float(self.units.variance(law.scale)),
         }
         self.attrs = {
             "prior": _prior_in_words(law, _dated(stated, release.dates), predictors),
@@ -233,7 +233,7 @@ class LinearRegression(ParametricModel):
         units = self.units
         out["beta"][where] = units.coefficients(beta)
         if "sigma2" in out:
-            out["sigma2"][where] = units.scale(sd**2, 2)
+            out["sigma2"][where] = units.variance(sd**2)
         if "x_mean" in out:
             out["x_mean"][where] = units.centre[:-1] + units.half[:-1] * saved[:, q + 1 : q + 1 + p]
         if "x_cov" in out:

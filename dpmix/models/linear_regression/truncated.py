@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from dpmix.models.linear_regression.clamped_predictors import (
     ClampedPredictorMoments,
     scale_with_laws,
+    set_predictors,
     set_scaled,
 )
 from dpmix.models.linear_regression.conjugate_draws import draw_predictors, second_moments
@@ -131,13 +132,7 @@ def _draw_record(model: TruncatedMoments, rng, theta, record):
     values = theta.values
     for i in range(p):
         record[q + i] = rng.standard_normal()
-    for back in range(p):  # from the last, so that a normal is read before its place is taken
-        i = p - 1 - back
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * record[q + j]
-        record[i] = x
-        record[q + i] = clip(x)
+    set_predictors(model, values, record)
     record[p] = value_at(rng.random(), mean_of(model, values, record), values[q])
     record[q + p] = record[p]
 
@@ -381,12 +376,8 @@ def _set_record(model, values, own, record):
     """Set a record (2 q,) from its z and v (q,)."""
     q = len(model.columns)
     p = q - 1
-    for i in range(p):
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * own[j]
-        record[i] = x
-        record[q + i] = clip(x)
+    record[q : q + p] = own[:p]
+    set_predictors(model, values, record)
     y = value_at(own[p], mean_of(model, values, record), values[q])
     record[p] = y
     record[q + p] = y

@@ -163,9 +163,6 @@ class MultinomialChain(ParametricChain):
 class ListedChain(MultinomialChain):
     """Independent draws of the counts from their posterior."""
 
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
-
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw counts, and probabilities given them."""
         assert self.model.listed is not None  # the model looks

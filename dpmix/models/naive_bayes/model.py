@@ -39,7 +39,7 @@ from dpmix.models.naive_bayes.latent_records import (
     sweep_class_counts,
     weigh_cell,
 )
-from dpmix.models.naive_bayes.responses import BayesResponses
+from dpmix.models.naive_bayes.responses import BayesResponses, parameters_of
 from dpmix.models.naive_bayes.section import NaiveBayesModel
 from dpmix.models.sum_augmentation import (
     AugmentedChain,
@@ -298,22 +298,17 @@ def _parameters(law: NoisyCountsLaw) -> tuple[tuple[Parameter, ...], dict[str, N
 
     Of groups, p is that of the classes within each.
     """
-    levels, groups = law.levels, law.group_names
-    names = law.columns if len(law.columns) == len(levels) + 1 else ("",) * (len(levels) + 1)
-
-    def places(name: str, count: int) -> NDArray[Any]:
-        labels = (law.categories or {}).get(name, ())
-        return np.array(labels) if len(labels) == count else np.arange(1, count + 1)
-
-    own = (GROUP,) if groups else ()
-    coords = {GROUP: np.array(groups)} if groups else {}
-    coords["class"] = places(names[-1], law.classes)
-    found = [Parameter("p", (*own, "class"))]
-    for k, count in enumerate(levels):
-        coords[f"level_{k + 1}"] = places(names[k], count)
-        dims = (*own, "class", f"level_{k + 1}")
-        found.append(Parameter(f"p_feature_{k + 1}", dims, column=names[k]))
-    return (*found, *(parameters_of_groups() if groups else ())), coords
+    sizes, groups = (*law.levels, law.classes), law.group_names
+    names = law.columns if len(law.columns) == len(sizes) else ("",) * len(sizes)
+    labels = [(law.categories or {}).get(name, ()) for name in names]
+    places = [
+        np.array(own) if len(own) == size else np.arange(1, size + 1)
+        for own, size in zip(labels, sizes, strict=True)
+    ]
+    if not groups:
+        return parameters_of(places, names)
+    found, coords = parameters_of(places, names, (GROUP,))
+    return (*found, *parameters_of_groups()), {GROUP: np.array(groups), **coords}
 
 
 class ClassCountsChain(ParametricChain):
