@@ -278,28 +278,31 @@ def _approximate(model: Moments, values, moments, near, work, rest):
 
 
 @njit
+def _turn(lower, moments, half, out):
+    """Set `out` to the moments of what a lower triangular matrix makes of variables with these moments."""
+    size = len(lower)
+    for i in range(size):
+        for j in range(size):
+            half[i, j] = 0.0
+            for k in range(i + 1):
+                half[i, j] += lower[i, k] * moments[k, j]
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = 0.0
+            for k in range(j + 1):
+                out[i, j] += half[i, k] * lower[j, k]
+
+
+@njit
 def approximate_by_moments(model, values, moments, work, rest):
     """Set `rest` to what is released less the sums of the records that moments stand for.
 
     work[0] is set to the matrix that takes (1, z, e) to (1, x~, y~), unclamped.
     """
-    size = len(model.columns) + 1
-    matrix, half, table = work[0], work[1], work[2]
-    map_of(model, values, matrix, True)
-    for i in range(size):
-        for j in range(size):
-            value = 0.0
-            for k in range(i + 1):
-                value += matrix[i, k] * moments[k, j]
-            half[i, j] = value
-    for i in range(size):
-        for j in range(i, size):
-            value = 0.0
-            for k in range(j + 1):
-                value += half[i, k] * matrix[j, k]
-            table[i, j] = value
+    map_of(model, values, work[0], True)
+    _turn(work[0], moments, work[1], work[2])
     rest[:] = model.released
-    _subtract_moments(table, rest)
+    _subtract_moments(work[2], rest)
 
 
 @njit
@@ -348,20 +351,9 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
 @njit
 def _standardized(model, values, moments, work, out):
     """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
-    matrix, inverse, half = work[0], work[1], work[2]
-    map_of(model, values, matrix, False)
-    invert_lower(matrix, inverse)
-    size = len(matrix)
-    for i in range(size):
-        for j in range(size):
-            half[i, j] = 0.0
-            for k in range(i + 1):
-                half[i, j] += inverse[i, k] * moments[k, j]
-    for i in range(size):
-        for j in range(size):
-            out[i, j] = 0.0
-            for k in range(j + 1):
-                out[i, j] += half[i, k] * inverse[j, k]
+    map_of(model, values, work[0], False)
+    invert_lower(work[0], work[1])
+    _turn(work[1], moments, work[2], out)
 
 
 class _CoefficientLine(NamedTuple):

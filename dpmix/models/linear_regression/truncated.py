@@ -67,7 +67,7 @@ from dpmix.models.linear_regression.latent_records import (
 from dpmix.models.linear_regression.ridge import fitted, log_truncation, move_along_ridge, moved_response
 from dpmix.models.sum_augmentation import draw_record, draw_theta
 from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above, upper_tail, value_at
-from dpmix.numerics.factors import cholesky, invert_lower, product
+from dpmix.numerics.factors import cholesky, invert_lower, product, solve_lower
 from dpmix.numerics.jit import dispatch, njit
 
 CENTRED, WHOLE = 3, 4
@@ -365,10 +365,8 @@ def _standardize(model, values, records, out):
         record, own = records[n], out[n]
         own[p] = share_above(record[p], mean_of(model, values, record), values[q])
         for i in range(p):
-            z = record[i] - values[q + 1 + i]
-            for j in range(i):
-                z -= root[i, j] * own[j]
-            own[i] = z / root[i, i]
+            own[i] = record[i] - values[q + 1 + i]
+        solve_lower(root, own[:p])
 
 
 @njit
