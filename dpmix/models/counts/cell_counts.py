@@ -92,11 +92,6 @@ def reach(likelihood, j):
     """Return about how far l_j lets c_j move: a scale for steps, infinite where it says nothing."""
 
 
-@dispatch()
-def hides_counts(likelihood):
-    """Return whether noisy counts are latent."""
-
-
 @log_count.register
 def _log_count_noisy(likelihood: CountsWithNoise, noisy, j, c):
     return log_noise(likelihood.noise, likelihood.scale, likelihood.released[j] - c)
@@ -135,21 +130,10 @@ def _reach_of_draws(likelihood, j):
     return math.inf
 
 
-def _hidden(likelihood):
-    return True
-
-
-def _known(likelihood):
-    return False
-
-
 for _noise in (CountsWithNoise, HiddenCounts):
     reach.register(_reach_of_noise, _noise)
 for _draws in (SmoothedDraws, PolyaDraws):
     reach.register(_reach_of_draws, _draws)
-hides_counts.register(_hidden, HiddenCounts)
-for _class in (CountsWithNoise, SmoothedDraws, PolyaDraws):
-    hides_counts.register(_known, _class)
 
 
 @njit

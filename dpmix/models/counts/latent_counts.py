@@ -54,7 +54,6 @@ from dpmix.models.counts.cell_counts import (
     HiddenCounts,
     PolyaDraws,
     SmoothedDraws,
-    hides_counts,
     log_count,
     log_noise,
     reach,
@@ -269,7 +268,7 @@ def sweep_counts(prior, likelihood, rng, state, count):
 def _sweep_pairs(prior, likelihood, rng, state, cells, least, scratch):
     """Move records between neighbours in a random circle of `cells`, leaving each with at least `least`."""
     order = rng.permutation(cells)
-    rounds = 0 if len(order) < 2 else 2 if hides_counts(likelihood) else 1
+    rounds = 0 if len(order) < 2 else 2 if len(state.noisy) > 0 else 1
     for i in range(len(order)):
         a, b = order[i], order[(i + 1) % len(order)]
         total = state.counts[a] + state.counts[b]
@@ -390,7 +389,7 @@ def _width(likelihood, state, a, b, total, along):
 @njit
 def _drawn(likelihood, state, j):
     """Return how many released records speak of the share of cell j."""
-    return state.explained[j] if hides_counts(likelihood) else likelihood.released[j]
+    return state.explained[j] if len(state.noisy) > 0 else likelihood.released[j]
 
 
 @njit
