@@ -371,17 +371,13 @@ class ParametricChain(ABC):
                 return f"drew {name} = {bad:g}", "look for extreme released values, or a prior far from them"
         return None
 
-    def generators(self) -> list[Generator]:
-        """Return the generators whose states a snapshot keeps."""
-        return [self.rng]
-
     def snapshot(self) -> dict[str, Any]:
         """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
         return {
             **{f"state_{name}": values.copy() for name, values in self.state.items()},
             "moves": self.moves.copy(),
             "plan": self._plan.copy(),
-            "generators": [rng.bit_generator.state for rng in self.generators()],
+            "generators": [self.rng.bit_generator.state],
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -391,5 +387,4 @@ class ParametricChain(ABC):
         self.moves[:] = snapshot["moves"]
         self._plan[:] = snapshot["plan"]
         self._saved = 0
-        for rng, state in zip(self.generators(), snapshot["generators"], strict=True):
-            rng.bit_generator.state = state
+        self.rng.bit_generator.state = snapshot["generators"][0]

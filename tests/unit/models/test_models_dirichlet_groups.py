@@ -169,8 +169,8 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
                 chain.sweep(2)
         alphas[row], sizes[row] = held.shapes.alpha, np.diff(held.starts)
         own_records, j = np.split(held.records, held.starts[1:-1], axis=1), row % d
-        held = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
-        noise.append(stats.laplace.cdf(model.law.sums[j, j], held, scales[1]))
+        kept = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
+        noise.append(stats.laplace.cdf(model.law.sums[j, j], kept, scales[1]))
         if choice is not None:
             score_noise.append(model.law.scores.noisy[j] - choice.counts(held.records)[j])
         group = int(np.searchsorted(held.starts, row % n, side="right")) - 1
