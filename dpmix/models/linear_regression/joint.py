@@ -348,14 +348,6 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     return near
 
 
-@njit
-def _standardized(model, values, moments, work, out):
-    """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
-    map_of(model, values, work[0], False)
-    invert_lower(work[0], work[1])
-    _turn(work[1], moments, work[2], out)
-
-
 class _CoefficientLine(NamedTuple):
     """A line through `point` (k,) along `step` (k,); `offer` (k,) and `values`, its parameters, are set."""
 
@@ -520,7 +512,9 @@ def move_jointly(model, rng, theta, records, straight, tally, moments):
     point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
     pack(model, values, point)
     near = _set_apart(model, learnt, values, moved, straight, moments, work)
-    _standardized(model, values, moments, work, standard)
+    map_of(model, values, work[0], False)
+    invert_lower(work[0], work[1])
+    _turn(work[1], moments, work[2], standard)  # those of (1, z, e)
     before = approximate(model, values, standard, near, work, rest)
     old = point.copy()
     lines = min(k + 2, 1 + len(records) // max(len(near), 1))
