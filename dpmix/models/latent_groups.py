@@ -281,12 +281,12 @@ def sweep_group(law, plan, rng, group, state, moves, learning):
 
 @dispatch()
 def transfer(law, rng, state, source, target, count):
-    """Move records of one group to another; return whether they moved."""
+    """Move records of one group to another, or leave all as it is."""
 
 
 @dispatch()
 def transfer_jointly(law, rng, state, source, target, count):
-    """Move records of one group to another, with the parameters of both; return whether they moved.
+    """Move records of one group to another, with the parameters of both, or leave all as it is.
 
     Those that stay follow the parameters, and those that come are drawn given the new ones.
     """

@@ -370,7 +370,7 @@ def _transfer(law: GroupedLogs, rng, state, source, target, count):
     records, starts, sums, offers = state.records, state.starts, state.sums, state.offers
     first, last = starts[source], starts[source + 1]
     if last - first < count:
-        return False
+        return
     left = latent_groups.take_aside(rng, records.T, first, last, count, target > source)
     draw_logs(rng, _shapes_of(state.shapes, target), offers, count)
     gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
@@ -386,9 +386,8 @@ def _transfer(law: GroupedLogs, rng, state, source, target, count):
     change[1] += sums[target]
     gain = _release_gain(law, state, source, target, count, change[0], change[1], gain)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
+        return
     _put(state, source, target, count, change[0], change[1])
-    return True
 
 
 @njit
@@ -410,14 +409,14 @@ def _follow(law, rng, alpha, new, records, small, room, maps, sums):
 
 @njit
 def move_with_records(law, rng, state, source, target, count):
-    """Move records of one group to another, with the alpha of both; return whether they moved."""
+    """Move records of one group to another, with the alpha of both."""
     shapes, records, starts, offers = state.shapes, state.records, state.starts, state.offers
     small, slopes, rooms = state.learnt.small, state.slopes, state.rooms
     d = len(records)
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
     here = last - first
     if here < count:
-        return False
+        return
     latent_groups.take_aside(rng, records.T, first, last, count, target > source)
     low = first if target > source else first + count
     staying = records[:, low : low + here - count]
@@ -430,14 +429,14 @@ def move_with_records(law, rng, state, source, target, count):
     latent_groups.shift(slopes, target, there, there + count, new[1])
     for j in range(d):
         if not max(abs(new[0, j]), abs(new[1, j])) < 300.0:
-            return False
+            return
         new[0, j], new[1, j] = math.exp(new[0, j]), math.exp(new[1, j])
     gain += _follow(
         law, rng, shapes.alpha[source], new[0], staying, small[source], rooms[0], maps[0], found[0]
     )
     gain += _follow(law, rng, shapes.alpha[target], new[1], own, small[target], rooms[1], maps[1], found[1])
     if gain == -math.inf:
-        return False
+        return
     coming = Shapes(new[1], np.empty(d), np.empty(d), np.empty(d + 1))
     set_shapes(coming)
     draw_logs(rng, coming, offers, count)
@@ -448,19 +447,18 @@ def move_with_records(law, rng, state, source, target, count):
         _count(law.scores, offers, 0, count, 1.0, found[1, 0])
     gain = _release_gain(law, state, source, target, count, found[0, 0], found[1, 0], gain)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
+        return
     write(rooms[0], maps[0], small[source], staying)
     write(rooms[1], maps[1], small[target], own)
     _put(state, source, target, count, found[0, 0], found[1, 0])
     shapes.alpha[source], shapes.alpha[target] = new[0], new[1]
     set_shapes(_shapes_of(shapes, source))
     set_shapes(_shapes_of(shapes, target))
-    return True
 
 
 @njit
 def move_apart(law, rng, state):
-    """Move the alpha of two groups, one forth and the other back, with their records; return whether it did.
+    """Move the alpha of two groups, one forth and the other back, with their records.
 
     The step is symmetric in log alpha, of a random length; half of the steps are of all entries together, as
     they go with the first.
@@ -486,36 +484,34 @@ def move_apart(law, rng, state):
                 step += learnt.root[group, j, k] * noise[k]
             at = math.log(shapes.alpha[group, j]) + (step if side == 0 else -step)
             if not abs(at) < 300.0:
-                return False
+                return
             new[side, j] = math.exp(at)
         own, small = records[:, first:last], learnt.small[group]
         gain += _follow(
             law, rng, shapes.alpha[group], new[side], own, small, rooms[side], maps[side], found[side]
         )
         if gain == -math.inf:
-            return False
+            return
         for j in range(d):
             before = _gap(law, group, last - first, j, sums[group, j])
             gain += law.rate * (before - _gap(law, group, last - first, j, found[side, 0, j]))
         moved[group] = found[side, 0]
     gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
+        return
     for side in range(2):
         group = pair[side]
         write(rooms[side], maps[side], learnt.small[group], records[:, starts[group] : starts[group + 1]])
         shapes.alpha[group] = new[side]
         sums[group] = found[side, 0]
         set_shapes(_shapes_of(shapes, group))
-    return True
 
 
 @latent_groups.transfer_jointly.register
 def _transfer_jointly(law: GroupedLogs, rng, state, source, target, count):
-    moved = move_with_records(law, rng, state, source, target, count)
+    move_with_records(law, rng, state, source, target, count)
     if len(law.scores.noisy) > 0:
         move_apart(law, rng, state)
-    return moved
 
 
 @latent_groups.save_group.register

@@ -244,7 +244,7 @@ def _transfer(law: KnownGroupedMoments, rng, state, source, target, count):
     starts, rests = state.starts, state.rests
     first, last = starts[source], starts[source + 1]
     if last - first < count:
-        return False
+        return
     left = latent_groups.take_aside(rng, state.records, first, last, count, target > source)
     size = len(law.centre)
     new, gone = np.empty((2, size)), np.zeros(size)
@@ -255,9 +255,8 @@ def _transfer(law: KnownGroupedMoments, rng, state, source, target, count):
         new[1, j] = rests[target, j] + count * law.centre[j]
     _draw_coming(law, rng, Line(state.values[target], state.learnt[target]), state, count, new[1])
     if not _accept(law, rng, state, source, target, count, new, 0.0):
-        return False
+        return
     _put(state, source, target, count)
-    return True
 
 
 @njit
@@ -277,7 +276,7 @@ def _transfer_jointly(law: KnownGroupedMoments, rng, state, source, target, coun
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
     here = last - first
     if here < count:
-        return False
+        return
     latent_groups.take_aside(rng, state.records, first, last, count, target > source)
     low = first if target > source else first + count
     staying, own = state.records[low : low + here - count], _records_of(state, target)
@@ -287,7 +286,7 @@ def _transfer_jointly(law: KnownGroupedMoments, rng, state, source, target, coun
     gain = _shifted(base, slopes, source, here, here - count, values[source], moved[0], inverse)
     gain += _shifted(base, slopes, target, there, there + count, values[target], moved[1], inverse)
     if not gain > -math.inf:
-        return False
+        return
     matrix = between(base, values[source], moved[0], work)
     other = between(base, values[target], moved[1], work)
     new[0, :] = _of_group(law, source, here - count).released
@@ -296,12 +295,11 @@ def _transfer_jointly(law: KnownGroupedMoments, rng, state, source, target, coun
     subtract_carried(base, values[target], moved[1], other, own, new[1])
     _draw_coming(law, rng, Line(moved[1], state.learnt[target]), state, count, new[1])
     if not _accept(law, rng, state, source, target, count, new, gain):
-        return False
+        return
     carry_all(base, values[source], moved[0], matrix, staying)
     carry_all(base, values[target], moved[1], other, own)
     _put(state, source, target, count)
     values[source], values[target] = moved[0], moved[1]
-    return True
 
 
 @latent_groups.save_group.register

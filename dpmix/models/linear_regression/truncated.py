@@ -36,7 +36,7 @@ from dpmix.models.linear_regression.clamped_predictors import (
     set_predictors,
     set_scaled,
 )
-from dpmix.models.linear_regression.conjugate_draws import draw_predictors, second_moments
+from dpmix.models.linear_regression.conjugate_draws import draw_predictors, residual_squares, second_moments
 from dpmix.models.linear_regression.joint import (
     ACTIVE,
     HEAD,
@@ -319,14 +319,8 @@ def _of_line(model):
 @njit
 def _log_density_of_line(model, values, records, moments, inverse):
     """Return the log density of beta and log sd given the records, whose second moments are `moments`."""
-    q = len(model.columns)
-    sd = values[q]
-    squares = moments[q, q]
-    for i in range(q):
-        squares -= 2.0 * values[i] * moments[i, q]
-        for j in range(q):
-            squares += values[i] * values[j] * moments[i, j]
-    total = log_prior(model, values, inverse) - 0.5 * max(squares, 0.0) / (sd * sd)
+    sd = values[len(model.columns)]
+    total = log_prior(model, values, inverse) - 0.5 * residual_squares(model, values, moments) / (sd * sd)
     total -= len(records) * math.log(sd)
     for i in range(len(records)):
         total -= log_mass(mean_of(model, values, records[i]), sd)
