@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.arguments import real_of, whole_of
 from dpmix.api.calibrate import columns_of, mechanism_of, public_of
-from dpmix.auditing import (
-    LOOKED_AT,
-    AuditedSubject,
-    repeats_after_fork,
-    subject_of,
-    try_out,
-)
-from dpmix.auditing.inputs import Program, subject_of_program
-from dpmix.auditing.trial import lower_bound
+from dpmix.auditing.inputs import AuditedSubject, Program, subject_of, subject_of_program
+from dpmix.auditing.trial import LOOKED_AT, lower_bound, repeats_after_fork, try_out
 from dpmix.errors import PrivacyError, SpecError, UsageError, truth_of
 from dpmix.numerics.in_words import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon

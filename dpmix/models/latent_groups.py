@@ -19,12 +19,17 @@ Where noise is large, a size is tied to the parameters of its group: sums say n_
 records also move together with the parameters of both groups, whose coordinates are shifted by a slope times
 the change of log(n_g + 1), learnt in burn-in alone (`Slopes`): a shift by what sizes alone tell has Jacobian
 1, and that back undoes it. All other records of the two groups follow as in the models' own joint moves.
+
+A model is two NamedTuples: a law, for whose class it registers what is dispatched here, and a state with
+`starts` (G + 1,), `age` (1,) sweeps done, `slopes`, and what is its own.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -33,8 +38,9 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
-from dpmix.models.model_protocols import GROUP, Parameter
-from dpmix.numerics.jit import njit
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
+from dpmix.models.sum_augmentation import REFRESH
+from dpmix.numerics.jit import dispatch, njit
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release
@@ -109,6 +115,11 @@ def grouped_sums(release: Release, entries: int) -> GroupedSums:
     return GroupedSums(names, values[: count - 1].copy(), sums, centre, size_scale, scale, release.n)
 
 
+def of_groups(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """Return parameters of each group in the place of those of one."""
+    return tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in parameters)
+
+
 def parameters_of_groups() -> tuple[Parameter, ...]:
     """Return what every model of groups draws of them: shares and sizes."""
     return Parameter("group_share", (GROUP,)), Parameter("group_size", (GROUP,))
@@ -169,9 +180,9 @@ def shift(slopes, group, size, new_size, point):
             point[j] += change * spread[1 + j]
 
 
-def set_starts(starts: Ints, sizes: Ints) -> None:
-    """Set the first records of the groups, and N, (G + 1,)."""
-    starts[0], starts[1:] = 0, np.cumsum(sizes)
+def starts_of(sizes: Ints) -> Ints:
+    """Return the first records of the groups, and N, (G + 1,)."""
+    return np.append(0, np.cumsum(sizes))
 
 
 @njit
@@ -197,12 +208,6 @@ def next_batch(rng, groups, most):
     source = min(int(rng.random() * groups), groups - 1)
     target = min(int(rng.random() * (groups - 1)), groups - 2)
     return source, target + (1 if target >= source else 0), count
-
-
-@njit
-def offers_of_sweep(n, groups):
-    """Return how many records a sweep offers to other groups."""
-    return max(n // SHARE, min(n, FEWEST)) if groups > 1 else 0
 
 
 @njit
@@ -253,14 +258,150 @@ def open_gap(rows, starts, source, target, count):
     return starts[target + 1] - count
 
 
+# Sweeps over all groups, and their chains
+
+
+class GroupsPlan(NamedTuple):
+    """What a sweep does: offers of soma to all records, or 0; joint; the most records that move together."""
+
+    offers: int
+    joint: bool
+    most: int
+
+
+@dispatch()
+def add_up(law, state, group):
+    """Take what is added up over a group's records from scratch."""
+
+
+@dispatch()
+def sweep_group(law, plan, rng, group, state, moves, learning):
+    """Move the records of a group, and its parameters, given its size; add to `moves` (accepted, made)."""
+
+
+@dispatch()
+def transfer(law, rng, state, source, target, count):
+    """Move records of one group to another, or leave all as it is."""
+
+
+@dispatch()
+def transfer_jointly(law, rng, state, source, target, count):
+    """Move records of one group to another, with the parameters of both, or leave all as it is.
+
+    Those that stay follow the parameters, and those that come are drawn given the new ones.
+    """
+
+
+@dispatch()
+def save_group(law, rng, state, group, saved):
+    """Write the parameters of a group, and what is drawn given them, to `saved`."""
+
+
 @njit
-def save_sizes(rng, starts, saved):
-    """Write shares, drawn given the sizes, and sizes to `saved` (2, G)."""
+def save_groups(law, rng, state, saved, sizes):
+    """Write each group to saved (G, ..), and to sizes (2, G) shares, drawn given the sizes, and sizes."""
+    starts = state.starts
     groups = len(starts) - 1
+    for group in range(groups):
+        save_group(law, rng, state, group, saved[group])
     total = 0.0
     for group in range(groups):
-        saved[1, group] = starts[group + 1] - starts[group]
-        saved[0, group] = rng.standard_gamma(1.0 + saved[1, group])
-        total += saved[0, group]
+        sizes[1, group] = starts[group + 1] - starts[group]
+        sizes[0, group] = rng.standard_gamma(1.0 + sizes[1, group])
+        total += sizes[0, group]
     for group in range(groups):
-        saved[0, group] /= total
+        sizes[0, group] /= total
+
+
+@njit
+def run_grouped_sweeps(law, plan, rng, state, moves, learning, draws, thin, saved, sizes, rates):
+    """Do `draws` times `thin` sweeps; write what is saved after each by `save_groups`.
+
+    saved (draws, G, ..); sizes (draws, 2, G); rates (draws,), of acceptance of single records within their
+    group. Where saved is empty nothing is.
+    """
+    starts = state.starts
+    groups = len(starts) - 1
+    budget = max(starts[-1] // SHARE, min(starts[-1], FEWEST)) if groups > 1 else 0
+    for row in range(draws):
+        for _ in range(thin):
+            if state.age[0] % REFRESH == 0:
+                for group in range(groups):
+                    add_up(law, state, group)
+            state.age[0] += 1
+            for group in range(groups):
+                sweep_group(law, plan, rng, group, state, moves, learning)
+            offered = 0
+            while offered < budget:
+                source, target, count = next_batch(rng, groups, plan.most)
+                offered += count
+                transfer(law, rng, state, source, target, count)
+            if plan.joint and groups > 1:
+                source, target, count = next_batch(rng, groups, plan.most)
+                transfer_jointly(law, rng, state, source, target, count)
+        if len(saved) > 0:
+            rates[row] = moves[0] / moves[1]
+            moves[:] = 0.0
+            save_groups(law, rng, state, saved[row], sizes[row])
+
+
+class GroupedChain(ParametricChain):
+    """A chain over the parameters of all groups and a latent database.
+
+    Parameters
+    ----------
+    model : ParametricModel
+        With `law` and `plan`, as `run_grouped_sweeps` takes them, and `write_groups(rows, out, saved)`, which
+        writes saved (draws, G, ..) to places of the draws.
+    rng : Generator
+    held : NamedTuple
+        The state, with its room.
+    kept : mapping of str to array
+        What a snapshot has of it, beside the slopes.
+    width : tuple of int
+        Shape of what is saved of a group.
+    """
+
+    model: Any
+
+    def __init__(
+        self,
+        model: ParametricModel,
+        rng: Generator,
+        held: Any,
+        kept: Mapping[str, NDArray[Any]],
+        width: tuple[int, ...],
+    ) -> None:
+        self.held, self._width = held, width
+        slopes = {f"slopes_{name}": values for name, values in held.slopes._asdict().items()}
+        super().__init__(model, rng, {**kept, **slopes})
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records, parameters and sizes; moves learn in burn-in alone."""
+        self._run(self.burning_in, 1, count, *self._to_save(0), np.zeros(0))
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save groups, shares and sizes, in one call."""
+        rows, room = slice(first, first + draws), self._to_save(draws)
+        self._run(False, draws, thin, *room, out["acceptance_rate"][rows])
+        self._write(rows, out, *room)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write the groups, and draw shares and what follows from parameters."""
+        saved, sizes = self._to_save(1)
+        save_groups(self.model.law, self.rng, self.held, saved[0], sizes[0])
+        self._write(slice(row, row + 1), out, saved, sizes)
+
+    def _to_save(self, draws: int) -> tuple[Floats, Floats]:
+        groups = len(self.held.starts) - 1
+        return np.zeros((draws, groups, *self._width)), np.zeros((draws, 2, groups))
+
+    def _run(
+        self, learning: bool, draws: int, thin: int, saved: Floats, sizes: Floats, rates: Floats
+    ) -> None:
+        known = (self.model.law, self.model.plan, self.rng)
+        run_grouped_sweeps(*known, self.held, self.moves, learning, draws, thin, saved, sizes, rates)
+
+    def _write(self, rows: slice, out: Mapping[str, Floats], saved: Floats, sizes: Floats) -> None:
+        self.model.write_groups(rows, out, saved)
+        out["group_share"][rows], out["group_size"][rows] = sizes[:, 0], sizes[:, 1]

@@ -278,7 +278,7 @@ def sum_to_one(shares: Floats) -> Floats:
 
 
 def names_of_columns(law: Any, width: int) -> list[str]:
-    """Return the names of all columns, the predicted one last; numbers where the release does not say."""
+    """Return the names of all columns, as many as they are; numbers where the release does not say."""
     names = list(law.columns)
     taken = len(names) == width and len(set(names)) == width
     return names if taken else [str(number + 1) for number in range(width)]

@@ -90,7 +90,10 @@ class Samples(Protocol):
         """
 
     def compile(self, rng: Generator) -> None:
-        """Compile what a sweep and a saved draw need."""
+        """Compile what a sweep and a saved draw need: do one, and save the other."""
+        chain = self.make_chain(rng)
+        chain.keep(thin=1, skip=0)
+        chain.proceed(1)
 
     @property
     def bytes_per_draw(self) -> int:
@@ -172,7 +175,7 @@ def safe_name(name: str, number: int) -> str:
     return name if "/" not in name else f"{name.replace('/', '_')}_{number}"
 
 
-class ParametricModel(ABC):
+class ParametricModel(Samples, ABC):
     """A parametric model given a release.
 
     Attributes
@@ -204,12 +207,6 @@ class ParametricModel(ABC):
     @abstractmethod
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:
         """Return a chain at its start."""
-
-    def compile(self, rng: Generator) -> None:
-        """Do one sweep, and save a draw."""
-        chain = self.make_chain(rng)
-        chain.keep(thin=1, skip=0)
-        chain.proceed(1)
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, NDArray[np.float64]]:
         """Draw parameters from the prior, as if nothing had been released.
@@ -255,9 +252,8 @@ class ParametricChain(ABC):
         self._saved = 0
         self._output = self._room(_FIRST_ROOM)
 
-    @abstractmethod
-    def sweep(self, count: int) -> None:
-        """Do `count` sweeps of the state; nothing where draws are independent."""
+    def sweep(self, count: int) -> None:  # noqa: B027 - of independent draws there is nothing to sweep
+        """Do `count` sweeps of the state; nothing, as here, where draws are independent."""
 
     @abstractmethod
     def record(self, row: int, out: Mapping[str, NDArray[np.float64]]) -> None:
@@ -375,17 +371,13 @@ class ParametricChain(ABC):
                 return f"drew {name} = {bad:g}", "look for extreme released values, or a prior far from them"
         return None
 
-    def generators(self) -> list[Generator]:
-        """Return the generators whose states a snapshot keeps."""
-        return [self.rng]
-
     def snapshot(self) -> dict[str, Any]:
         """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
         return {
             **{f"state_{name}": values.copy() for name, values in self.state.items()},
             "moves": self.moves.copy(),
             "plan": self._plan.copy(),
-            "generators": [rng.bit_generator.state for rng in self.generators()],
+            "generators": [self.rng.bit_generator.state],
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -395,5 +387,4 @@ class ParametricChain(ABC):
         self.moves[:] = snapshot["moves"]
         self._plan[:] = snapshot["plan"]
         self._saved = 0
-        for rng, state in zip(self.generators(), snapshot["generators"], strict=True):
-            rng.bit_generator.state = state
+        self.rng.bit_generator.state = snapshot["generators"][0]

@@ -22,6 +22,12 @@ fewer steps registers, in place of the last two, its own
     log_change(model, tally, old, new)            log ratio of densities with `new` in the place of `old`
     replace(model, tally, old, new)               put it there; `log_change` was just called for them
 
+and its own of these, which that makes `sweep_records`, `sweep_offers` and nothing:
+
+    sweep(model, rng, theta, records, tally, room, moves)
+    offer_to_all(model, rng, theta, records, tally, offer, weights, moves, offers)
+    save(model, rng, theta, saved)                write what is saved of a state by compiled code
+
 `draw_theta` must leave the posterior of theta given the records as it is. It may move the records too, where
 it leaves the joint posterior of both as it is, and the tally as `recount` would set it.
 """
@@ -38,6 +44,8 @@ from numpy.typing import NDArray
 
 from dpmix.models.model_protocols import ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
+
+Floats = NDArray[np.float64]
 
 REFRESH = 64  # sweeps after which sums are taken from scratch, so that rounding cannot add up
 _MOST_WEIGHTS = 1_000_000
@@ -95,6 +103,21 @@ def replace(model, tally, old, new):
     """Put `new` in the place of `old`; the last call was `log_change` of the same two."""
 
 
+@dispatch()
+def sweep(model, rng, theta, records, tally, room, moves):
+    """Offer every record a new one; add to `moves` (accepted, made)."""
+
+
+@dispatch()
+def offer_to_all(model, rng, theta, records, tally, offer, weights, moves, offers):
+    """Make `offers` offers, each of one record to all n; `weights` (n,) is scratch."""
+
+
+@dispatch()
+def save(model, rng, theta, saved):
+    """Write theta, and what is drawn given it, to `saved` (width,)."""
+
+
 def _recount(model, records, tally):
     sums, part = tally.sums, tally.part
     sums[:] = 0.0
@@ -124,11 +147,18 @@ def _replace(model, tally, old, new):
     tally.level[0] = tally.level[1]
 
 
+def _save_nothing(model, rng, theta, saved):
+    pass
+
+
 def by_statistic(model: type, compiler: Callable[..., Any] = njit) -> None:
-    """Hold T in a `Tally` for a class of models with `statistic` and `log_release`."""
+    """Hold T in a `Tally` for a class of models with `statistic` and `log_release`, and save by Python."""
     recount.register(compiler(_recount), model, compiled=False)
     log_change.register(compiler(_log_change), model, compiled=False)
     replace.register(compiler(_replace), model, compiled=False)
+    sweep.register(sweep_records, model, compiled=False)
+    offer_to_all.register(sweep_offers, model, compiled=False)
+    save.register(compiler(_save_nothing), model, compiled=False)
 
 
 @njit
@@ -140,7 +170,7 @@ def draw_records(model, rng, theta, records):
 
 @njit
 def sweep_records(model, rng, theta, records, tally, offer, moves):
-    """Offer every record a new one; add to `moves` (accepted, made). `offer` (width,) is scratch.
+    """Do as `sweep`, by one record after the other; `offer` (width,) is scratch.
 
     An offer that lowers the log density by g is accepted where E > g, for E exponential; E - g is then
     exponential again, and serves the next record. So only what is turned down costs a random number.
@@ -166,7 +196,7 @@ def sweep_records(model, rng, theta, records, tally, offer, moves):
 
 @njit
 def sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offers):
-    """Make `offers` offers, each of one record to all n; `weights` (n,) is scratch.
+    """Do as `offer_to_all`.
 
     With w_i the ratio of densities with the offer in the place of record i, W their sum and w_0 = 1, record I
     is picked with probability w_I / W and replaced with probability min(1, W / (W - w_I + w_0)), W over the
@@ -262,17 +292,29 @@ def _put(model, tally, old, offer):
 
 
 @njit
-def run_sweeps(model, rng, theta, records, tally, offer, weights, moves, age, offers, count):
-    """Do `count` sweeps of the records, by `offers` offers or (0) one by one, and of theta."""
-    for _ in range(count):
-        if age[0] % REFRESH == 0:
-            recount(model, records, tally)
-        age[0] += 1
-        if offers > 0:
-            sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offers)
-        else:
-            sweep_records(model, rng, theta, records, tally, offer, moves)
-        draw_theta(model, rng, theta, records, tally)
+def run_sweeps(model, rng, state, scratch, moves, age, offers, draws, thin, saved, shares):
+    """Do `draws` times `thin` sweeps of the records, by `offers` offers or (0) one by one, and of theta.
+
+    state: theta, records and tally; scratch: the room of `sweep`, an offer and its weights. After each, saved
+    (draws, width) is written by `save`, and shares (draws,) of those accepted; where these are empty,
+    nothing is.
+    """
+    theta, records, tally = state
+    room, offer, weights = scratch
+    for draw in range(draws):
+        for _ in range(thin):
+            if age[0] % REFRESH == 0:
+                recount(model, records, tally)
+            age[0] += 1
+            if offers > 0:
+                offer_to_all(model, rng, theta, records, tally, offer, weights, moves, offers)
+            else:
+                sweep(model, rng, theta, records, tally, room, moves)
+            draw_theta(model, rng, theta, records, tally)
+        if len(shares) > 0:
+            save(model, rng, theta, saved[draw])
+            shares[draw] = moves[0] / moves[1]
+            moves[:] = 0.0
 
 
 def default_offers(n: int, bound: float = math.inf) -> int:
@@ -301,6 +343,8 @@ class AugmentedChain(ParametricChain):
         Room for what `recount` sets.
     offers : int
         Offers of one record to all in a sweep; 0 offers each record one of its own.
+    room : NamedTuple of arrays, optional
+        Of `sweep`, where it is not `sweep_records`.
     """
 
     def __init__(
@@ -312,10 +356,12 @@ class AugmentedChain(ParametricChain):
         records: NDArray[Any],
         tally: Any,
         offers: int = 0,
+        room: Any = None,
     ) -> None:
-        self.law, self.theta, self.records, self.tally, self.offers = law, theta, records, tally, offers
-        self._offer = np.zeros_like(records[0])
-        self._weights = np.zeros(len(records) if offers else 0)
+        self.law, self.theta, self.records, self.tally = law, theta, records, tally
+        offer = np.zeros_like(records[0])
+        self._scratch = offer if room is None else room, offer, np.zeros(len(records) if offers else 0)
+        self._offers = offers
         self._age = np.zeros(1, dtype=np.int64)
         recount(law, records, tally)
         state = {"records": records, "age": self._age}
@@ -324,9 +370,13 @@ class AugmentedChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Sweep over records and theta."""
+        self.run_sweeps(1, count, np.zeros((0, 0)), np.zeros(0))
+
+    def run_sweeps(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
+        """Sweep, and save what `save` does, in one call."""
         state = self.theta, self.records, self.tally
-        scratch = self._offer, self._weights, self.moves, self._age
-        run_sweeps(self.law, self.rng, *state, *scratch, self.offers, count)
+        plan = self._offers, draws, thin
+        run_sweeps(self.law, self.rng, state, self._scratch, self.moves, self._age, *plan, saved, shares)
 
 
 def _arrays(name: str, values: Any) -> dict[str, NDArray[Any]]:

@@ -15,9 +15,9 @@ from scipy import stats
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, scale_with_law
 from dpmix.models.linear_regression.joint import carry, map_of
-from dpmix.models.linear_regression.latent_records import make_room, sweep_blocks
+from dpmix.models.linear_regression.latent_records import make_room
 from dpmix.models.linear_regression.model import RegressionChain
-from dpmix.models.sum_augmentation import recount
+from dpmix.models.sum_augmentation import recount, sweep
 from dpmix.spec import load_spec
 from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
@@ -85,7 +85,7 @@ def test_offers_have_the_law_of_records() -> None:
     assert isinstance(chain, RegressionChain)
     assert min(law_of_records(chain.records, chain.theta.values)) > LEVEL  # by `draw_record`
     before = chain.records[:, 2].copy()
-    sweep_blocks(chain.law, chain.rng, chain.theta, chain.records, chain.tally, make_room(3), np.zeros(2))
+    sweep(chain.law, chain.rng, chain.theta, chain.records, chain.tally, make_room(3), np.zeros(2))
     assert (chain.records[:, 2] != before).mean() > 0.99
     assert min(law_of_records(chain.records, chain.theta.values)) > LEVEL
 

@@ -13,9 +13,10 @@ from scipy import stats
 
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.joint import carry, map_of
-from dpmix.models.linear_regression.latent_records import make_room, sweep_blocks
+from dpmix.models.linear_regression.latent_records import make_room
 from dpmix.models.linear_regression.model import RegressionChain
-from dpmix.models.linear_regression.truncated_clamped import TruncatedClampedMoments
+from dpmix.models.linear_regression.truncated import TruncatedClampedMoments
+from dpmix.models.sum_augmentation import sweep
 from dpmix.spec import load_spec
 from tests.exact.test_models_regression_clamped_predictors import HELD, HELD_KNOWN, law_of_scaling
 from tests.helpers.parametric import interpreted, same_in_chunks
@@ -72,7 +73,7 @@ def test_offers_have_the_law_of_records() -> None:
         assert min(stats.kstest(column, "norm").pvalue for column in z) > LEVEL
         assert stats.kstest(v, "uniform").pvalue > LEVEL
         assert stats.kstest(v[z[0] > 0.0], "uniform").pvalue > LEVEL
-        sweep_blocks(chain.law, chain.rng, chain.theta, chain.records, chain.tally, make_room(3), np.zeros(2))
+        sweep(chain.law, chain.rng, chain.theta, chain.records, chain.tally, make_room(3), np.zeros(2))
 
 
 def test_records_that_follow_the_parameters_keep_what_is_random() -> None:

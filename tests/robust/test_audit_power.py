@@ -16,7 +16,8 @@ from scipy import stats
 import dpmix
 from dpmix.api.audit import _stated
 from dpmix.api.calibrate import mechanism_of
-from dpmix.auditing import AuditedSubject, paired_bound, subject_of, try_out
+from dpmix.auditing.inputs import AuditedSubject, subject_of
+from dpmix.auditing.trial import paired_bound, try_out
 from dpmix.cli.commands import app
 from dpmix.errors import UsageError
 from dpmix.run.exit_codes import run

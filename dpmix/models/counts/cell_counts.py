@@ -92,11 +92,6 @@ def reach(likelihood, j):
     """Return about how far l_j lets c_j move: a scale for steps, infinite where it says nothing."""
 
 
-@dispatch()
-def hides_counts(likelihood):
-    """Return whether noisy counts are latent."""
-
-
 @log_count.register
 def _log_count_noisy(likelihood: CountsWithNoise, noisy, j, c):
     return log_noise(likelihood.noise, likelihood.scale, likelihood.released[j] - c)
@@ -135,21 +130,10 @@ def _reach_of_draws(likelihood, j):
     return math.inf
 
 
-def _hidden(likelihood):
-    return True
-
-
-def _known(likelihood):
-    return False
-
-
 for _noise in (CountsWithNoise, HiddenCounts):
     reach.register(_reach_of_noise, _noise)
 for _draws in (SmoothedDraws, PolyaDraws):
     reach.register(_reach_of_draws, _draws)
-hides_counts.register(_hidden, HiddenCounts)
-for _class in (CountsWithNoise, SmoothedDraws, PolyaDraws):
-    hides_counts.register(_known, _class)
 
 
 @njit
@@ -176,8 +160,8 @@ def ladder_power(done, skip, total):
 
 
 @njit
-def share_out(rng, number, shares, total, out, sign):
-    """Add `sign` times a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
+def share_out(rng, number, shares, total, out):
+    """Add a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
     last = 0
     for j in range(len(shares)):
         if number == 0:
@@ -186,10 +170,10 @@ def share_out(rng, number, shares, total, out, sign):
             last = j
             share = shares[j] / total if total > 0.0 else 1.0
             taken = number if share >= 1.0 else rng.binomial(number, share)
-            out[j] += sign * taken
+            out[j] += taken
             number -= taken
             total -= shares[j]
-    out[last] += sign * number
+    out[last] += number
 
 
 @njit
@@ -209,7 +193,7 @@ def couple(rng, before, after, counts, proposed, excess):
         return True
     if not total > 0.0:  # they differ by rounding alone
         return False
-    share_out(rng, moved, excess, total, proposed, 1)
+    share_out(rng, moved, excess, total, proposed)
     return True
 
 

@@ -3,7 +3,7 @@
 With the cell probabilities integrated out, c has a Dirichlet-multinomial prior, ``p(c) = n! Gamma(alpha) /
 Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the release a likelihood
 ``exp(sum_j l_j(c_j))`` (`dpmix.models.counts.cell_counts`). Where the cells are those of several groups of
-unknown sizes, the prior is another, `GroupPrior`.
+unknown sizes, the prior has these, too.
 
 `sweep_records` holds the cell of each record and offers each a cell from its predictive distribution given
 the others, ``(alpha p_j + c_j) / (alpha + n - 1)``, by taking another record's cell or one from the base
@@ -22,7 +22,7 @@ prior
     p(c) proportional to prod_g n_g! Gamma(alpha) / Gamma(alpha + n_g)
                          prod_j Gamma(alpha p_j + c_gj) / (Gamma(alpha p_j) c_gj!)
 
-with those of each group integrated out (`GroupPrior`). They are moved by the same samplers: between any two
+with those of each group integrated out (`CellPrior`). They are moved by the same samplers: between any two
 cells, of one group or of two.
 
 **Hidden noise.** Noisy counts h = c + noise that were not released, but records drawn of them clipped and
@@ -54,7 +54,6 @@ from dpmix.models.counts.cell_counts import (
     HiddenCounts,
     PolyaDraws,
     SmoothedDraws,
-    hides_counts,
     log_count,
     log_noise,
     reach,
@@ -90,28 +89,15 @@ def make_latent(counts: NDArray[np.int64], labelled: bool = False, hidden: bool 
 
 
 class CellPrior(NamedTuple):
-    """Dirichlet prior of the cell probabilities.
+    """Dirichlet priors of the cell probabilities within groups, or of all records, as one group.
 
-    shapes (J,) alpha p_j; cumulative (J,) sums of p_j; active: the cells with p_j > 0; concentration alpha;
-    exact: records in two cells up to which all ways to divide them are weighed.
+    shapes (J,) alpha p_j, the same in each group; cumulative (m,) sums of p_j in a group; active: the cells
+    with p_j > 0; group (J,) of each cell; sizes (G,) n_g, taken from the counts as a sweep begins;
+    concentration alpha; exact: records in two cells up to which all ways to divide them are weighed.
     """
 
     shapes: Any
     cumulative: Any
-    active: Any
-    concentration: float
-    exact: int
-
-
-class GroupPrior(NamedTuple):
-    """Dirichlet priors of the cell probabilities within groups.
-
-    shapes (J,) alpha p_j, the same in each group; active: the cells with p_j > 0; group (J,) of each cell;
-    sizes (G,) n_g, taken from the counts as a sweep begins; concentration alpha; exact as in
-    `CellPrior`.
-    """
-
-    shapes: Any
     active: Any
     group: Any
     sizes: Any
@@ -120,7 +106,7 @@ class GroupPrior(NamedTuple):
 
 
 class GroupMasses(NamedTuple):
-    """Known cell probabilities within groups: logs (J,) log p_gj; the rest as in `GroupPrior`.
+    """Known cell probabilities within groups: logs (J,) log p_gj; the rest as in `CellPrior`.
 
     tempered (1,) is a power of the whole prior, 1 but for a chain that looks for its start.
     """
@@ -133,21 +119,14 @@ class GroupMasses(NamedTuple):
     exact: int
 
 
-def cell_prior(concentration: float, probabilities: NDArray[np.float64]) -> CellPrior:
-    """Return the prior with the base measure `probabilities` (J,), which need not sum to 1 exactly."""
+def cell_prior(concentration: float, probabilities: NDArray[np.float64], groups: int = 1) -> CellPrior:
+    """Return the prior of groups with the base measure `probabilities` (m,), of a sum of about 1."""
     share = np.asarray(probabilities, dtype=np.float64) / np.sum(probabilities)
     cumulative = np.cumsum(share)
-    active = np.flatnonzero(share > 0.0).astype(np.int64)
-    cumulative[active[-1] :] = 1.0
-    return CellPrior(concentration * share, cumulative, active, float(concentration), EXACT)
-
-
-def group_prior(concentration: float, probabilities: NDArray[np.float64], groups: int) -> GroupPrior:
-    """Return the prior of `groups` groups with the base measure `probabilities` (m,) in each."""
-    share = np.asarray(probabilities, dtype=np.float64) / np.sum(probabilities)
+    cumulative[np.flatnonzero(share > 0.0)[-1] :] = 1.0
     shapes = np.tile(concentration * share, groups)
-    active = np.flatnonzero(shapes > 0.0).astype(np.int64)
-    return GroupPrior(shapes, active, *_layout(groups, len(share)), float(concentration), EXACT)
+    active = np.flatnonzero(np.tile(share > 0.0, groups)).astype(np.int64)
+    return CellPrior(shapes, cumulative, active, *_layout(groups, len(share)), float(concentration), EXACT)
 
 
 def group_masses(groups: int, cells: int) -> GroupMasses:
@@ -189,33 +168,9 @@ def log_across(prior, a, b, step):
     """
 
 
-@dispatch()
-def move_across(prior, a, b, step):
-    """Take note of the sizes of the groups that `step` records moved from cell b to cell a leave."""
-
-
-@dispatch()
-def take_sizes(prior, counts):
-    """Take note of the sizes of the groups, of counts (J,)."""
-
-
-def _log_records_dirichlet(prior, j, x):
+@log_records.register
+def _log_records(prior: CellPrior, j, x):
     return math.lgamma(prior.shapes[j] + x) - math.lgamma(x + 1.0)
-
-
-@log_across.register
-def _log_across(prior: CellPrior, a, b, step):
-    return 0.0
-
-
-@move_across.register
-def _move_across(prior: CellPrior, a, b, step):
-    pass
-
-
-@take_sizes.register
-def _take_sizes(prior: CellPrior, counts):
-    pass
 
 
 @njit
@@ -225,7 +180,7 @@ def _log_size(prior, n):
 
 
 @log_across.register
-def _log_across_prior(prior: GroupPrior, a, b, step):
+def _log_across(prior: CellPrior, a, b, step):
     g, h = prior.group[a], prior.group[b]
     if g == h:
         return 0.0
@@ -245,25 +200,6 @@ def _log_across_masses(prior: GroupMasses, a, b, step):
     value = math.lgamma(prior.sizes[g] + step + 1.0) + math.lgamma(prior.sizes[h] - step + 1.0)
     return prior.tempered[0] * value
 
-
-def _move_across_of_groups(prior, a, b, step):
-    prior.sizes[prior.group[a]] += step
-    prior.sizes[prior.group[b]] -= step
-
-
-def _take_sizes_of_groups(prior, counts):
-    prior.sizes[:] = 0
-    for j in range(len(counts)):
-        prior.sizes[prior.group[j]] += counts[j]
-
-
-for _prior in (CellPrior, GroupPrior):
-    log_records.register(_log_records_dirichlet, _prior)
-
-
-for _grouped in (GroupPrior, GroupMasses):
-    move_across.register(_move_across_of_groups, _grouped)
-    take_sizes.register(_take_sizes_of_groups, _grouped)
 
 # Moves of records, one by one
 
@@ -319,7 +255,9 @@ def sweep_counts(prior, likelihood, rng, state, count):
     would seldom meet.
     """
     scratch = np.empty(prior.exact + 1)
-    take_sizes(prior, state.counts)
+    prior.sizes[:] = 0
+    for j in range(len(state.counts)):
+        prior.sizes[prior.group[j]] += state.counts[j]
     for _ in range(count):
         _sweep_pairs(prior, likelihood, rng, state, prior.active, 0, scratch)
         _sweep_pairs(prior, likelihood, rng, state, np.flatnonzero(state.counts), 1, scratch)
@@ -330,7 +268,7 @@ def sweep_counts(prior, likelihood, rng, state, count):
 def _sweep_pairs(prior, likelihood, rng, state, cells, least, scratch):
     """Move records between neighbours in a random circle of `cells`, leaving each with at least `least`."""
     order = rng.permutation(cells)
-    rounds = 0 if len(order) < 2 else 2 if hides_counts(likelihood) else 1
+    rounds = 0 if len(order) < 2 else 2 if len(state.noisy) > 0 else 1
     for i in range(len(order)):
         a, b = order[i], order[(i + 1) % len(order)]
         total = state.counts[a] + state.counts[b]
@@ -424,7 +362,8 @@ def _log_pair_at(curve: _Pair, y):
 def _put_pair(prior, state, a, b, new, along):
     """Leave `new` records in cell a, and the rest of both in cell b; the noisy counts follow if `along`."""
     step = new - state.counts[a]
-    move_across(prior, a, b, step)
+    prior.sizes[prior.group[a]] += step
+    prior.sizes[prior.group[b]] -= step
     state.counts[a] += step
     state.counts[b] -= step
     if not along:
@@ -450,7 +389,7 @@ def _width(likelihood, state, a, b, total, along):
 @njit
 def _drawn(likelihood, state, j):
     """Return how many released records speak of the share of cell j."""
-    return state.explained[j] if hides_counts(likelihood) else likelihood.released[j]
+    return state.explained[j] if len(state.noisy) > 0 else likelihood.released[j]
 
 
 @njit

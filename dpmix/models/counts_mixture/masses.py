@@ -260,6 +260,16 @@ def _normal_tails(mean, inverse, edges, tail, density, slope):
 
 
 @njit
+def _mass_about(middle, half):
+    """Return the standard normal mass of a narrow cell, of this middle and half-width."""
+    total = 0.0
+    for k in range(4):
+        gap = middle + half * _NODES[k]
+        total += _WEIGHTS[k] * exp(-0.5 * gap * gap)
+    return half * _TOP * total
+
+
+@njit
 def _fill_normal(mean, variance, seen, cells, rows):
     """Set `rows` for z ~ N(mean, seen), of which `variance` is the component's."""
     sd = math.sqrt(seen)
@@ -273,11 +283,7 @@ def _fill_normal(mean, variance, seen, cells, rows):
             middle = (0.5 * (edges[c] + edges[c - 1]) - mean) * inverse
             half = 0.5 * width * inverse
             if 2.0 * half * (1.0 + abs(middle)) < _BEND:
-                total = 0.0
-                for k in range(4):
-                    gap = middle + half * _NODES[k]
-                    total += _WEIGHTS[k] * exp(-0.5 * gap * gap)
-                rows[0, c] = max(half * _TOP * total, LEAST)
+                rows[0, c] = max(_mass_about(middle, half), LEAST)
     return True
 
 
@@ -324,11 +330,7 @@ def _fill_square_wave(channel: SquareWaveNoise, kernel: NormalNIG, theta, h, cel
                 left, right = edges[j - 2 * reach - 1], edges[j]
                 middle, span = (0.5 * (left + right) - mean) * inverse, 0.5 * (right - left) * inverse
                 if 2.0 * span * (1.0 + abs(middle)) < _BEND:
-                    total = 0.0
-                    for k in range(4):
-                        gap = middle + span * _NODES[k]
-                        total += _WEIGHTS[k] * exp(-0.5 * gap * gap)
-                    masses[c] = least + gain * (span * _TOP * total)
+                    masses[c] = least + gain * _mass_about(middle, span)
     return True
 
 

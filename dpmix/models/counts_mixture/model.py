@@ -53,7 +53,7 @@ from dpmix.models.counts_mixture.mixture_sweep import (
     widened,
 )
 from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
-from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
+from dpmix.models.model_protocols import Arrays, Samples, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.tallies import Counts
@@ -75,7 +75,7 @@ _LEAN = 0.5  # c: the largest lean of a coin under any component
 
 
 @dataclass(frozen=True, eq=False)
-class CountsMixture:
+class CountsMixture(Samples):
     """A Dirichlet process mixture given counts in cells.
 
     Parameters
@@ -130,12 +130,6 @@ class CountsMixture:
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> CountsChain:
         """Return a chain at its start."""
         return CountsChain(self, rng)
-
-    def compile(self, rng: Generator) -> None:
-        """Compile what a sweep and a saved draw need."""
-        chain = self.make_chain(rng)
-        chain.keep(thin=1, skip=0)
-        chain.proceed(1)
 
     @property
     def bytes_per_draw(self) -> int:

@@ -213,7 +213,7 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     key = code.path.name, code.digest
     if key in _LAWS:
         return _LAWS[key]
-    prior, draw, update, part, level = (code.compiled(name) for name in FUNCTIONS)
+    prior, draw, update, part, level = (fresh_njit(code.functions[name]) for name in FUNCTIONS)
     law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released", "wrong"]))
 
     def start(law: Any, rng: Any, theta: Any, records: Any) -> None:
@@ -305,13 +305,12 @@ def _model_class(path: Path, module: ModuleType) -> type:
 
 
 def _functions(path: Path, module: ModuleType) -> dict[str, Callable[..., Any]]:
-    for name in ("PARAMETERS", "WIDTH", "SIZE"):
+    for name, meaning in (
+        ("PARAMETERS", "the names of the parameters with their lengths, such as {'beta': 3}"),
+        ("WIDTH", "how many numbers a record has"),
+        ("SIZE", "how many numbers the statistic has"),
+    ):
         if not hasattr(module, name):
-            meaning = {
-                "PARAMETERS": "the names of the parameters with their lengths, such as {'beta': 3}",
-                "WIDTH": "how many numbers a record has",
-                "SIZE": "how many numbers the statistic has",
-            }[name]
             raise SpecError(f"{path.name}: lacks {name}, {meaning}")
     found: dict[str, Callable[..., Any]] = {}
     for name, arguments in FUNCTIONS.items():
@@ -426,9 +425,7 @@ class UserCode:
         SpecError
             When it gives none.
         """
-        value = getattr(self.module, name)
-        if callable(value):
-            value = self.call(name, value, model)
+        value = self._stated(name, model)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise self.problem(
                 f"{name} must be a whole number of at least 1, or a function of the model giving one"
@@ -443,9 +440,7 @@ class UserCode:
         SpecError
             When it is no such mapping.
         """
-        value = self.module.PARAMETERS
-        if callable(value):
-            value = self.call("PARAMETERS", value, model)
+        value = self._stated("PARAMETERS", model)
         good = isinstance(value, Mapping) and value
         for name, count in dict(value).items() if good else ():
             whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
@@ -460,8 +455,12 @@ class UserCode:
             raise self.problem("PARAMETERS must map the name of each parameter to its length (0: one number)")
         return {name: int(count) for name, count in value.items()}
 
+    def _stated(self, name: str, model: Any) -> Any:
+        value = getattr(self.module, name)
+        return self.call(name, value, model) if callable(value) else value
+
     def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the file, uncompiled.
+        """Call a function of the file.
 
         Raises
         ------
@@ -511,10 +510,6 @@ class UserCode:
             raise SpecError(f"model.{name}: must be finite")
         return value if isinstance(value, float) else np.ascontiguousarray(found)
 
-    def compiled(self, name: str) -> Callable[..., Any]:
-        """Return a function of the file, to be compiled at its first call."""
-        return fresh_njit(self.functions[name])
-
     def try_out(self, model: Any, released: Floats, n: int) -> None:
         """Call every function once as Python and once compiled, on a database of few records.
 
@@ -525,8 +520,7 @@ class UserCode:
             file where there is one.
         """
         self._trial(model, released, n, self.functions)
-        compiled = {name: self.compiled(name) for name in FUNCTIONS}
-        self._trial(model, released, n, compiled)
+        self._trial(model, released, n, {name: fresh_njit(self.functions[name]) for name in FUNCTIONS})
 
     def _trial(
         self, model: Any, released: Floats, n: int, functions: Mapping[str, Callable[..., Any]]
@@ -562,11 +556,7 @@ class UserCode:
             )
 
     def _step(self, name: str, functions: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:
-        try:
-            with np.errstate(all="ignore"):
-                found = functions[name](*arguments)
-        except Exception as error:
-            raise self.raised(error, name) from None
+        found = self.call(name, functions[name], *arguments)
         if name != "log_release" and found is not None:
             raise self.problem(f"{name} must return nothing; it writes into {_WRITTEN[name]}", name)
         return found

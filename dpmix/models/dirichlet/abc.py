@@ -225,9 +225,6 @@ class SimulatedChain(ParametricChain):
         self._made = np.zeros(2)  # simulations kept, and all
         super().__init__(model, rng, {"made": self._made, **self._source.state})
 
-    def sweep(self, count: int) -> None:
-        """Do nothing: simulations are made for draws."""
-
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Simulate until one is kept, and draw a record given its alpha."""
         while True:

@@ -452,9 +452,6 @@ class BootstrapChain(ParametricChain):
         self._made = np.zeros(2)  # refits with an estimate, and all
         super().__init__(model, rng, {"made": self._made})
 
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
-
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw an estimate, and a record given it."""
         self._made += draw_refits(self._refits, self.rng, self._alpha, 1_000_000)

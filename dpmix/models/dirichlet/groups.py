@@ -52,16 +52,15 @@ from dpmix.models.dirichlet.latent_records import (
     first_level,
     least_log,
     log_scores,
-    make_shapes,
     scores_without,
     set_shapes,
     sweep_logs,
     sweep_offers,
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, scores_of, settings_of
-from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain
-from dpmix.models.sum_augmentation import REFRESH, default_offers
+from dpmix.models.latent_groups import GroupedChain, GroupedSums, GroupsPlan, Slopes
+from dpmix.models.model_protocols import GROUP
+from dpmix.models.sum_augmentation import default_offers
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, trigamma
 from dpmix.spec.model_section import GammaPrior
@@ -92,23 +91,16 @@ class GroupedLogs(NamedTuple):
     scores: Scores
 
 
-class GroupsPlan(NamedTuple):
-    """What a sweep does: offers of soma to all records, or 0; joint; the most records that move together."""
-
-    offers: int
-    joint: bool
-    most: int
-
-
 class GroupedState(NamedTuple):
     """What a chain holds, changed in place, and its room.
 
-    alpha (G, d); records (d, N), logarithms, those of group g from ``starts[g]`` to ``starts[g + 1]``; sums
-    (G, d + M) of them; root (G, d, d), along whose columns alpha moves; age (1,), sweeps done; learnt and
-    slopes, what burn-in finds of alpha and of sizes; rooms of two groups that follow alpha; offers (d, most).
+    shapes, of each group a row of theirs; records (d, N), logarithms, those of group g from ``starts[g]`` to
+    ``starts[g + 1]``; sums (G, d + M) of them; root (G, d, d), along whose columns alpha moves; age (1,),
+    sweeps done; learnt and slopes, what burn-in finds of alpha and of sizes; rooms of two groups that follow
+    alpha; offers (d, most).
     """
 
-    alpha: Any
+    shapes: Shapes
     records: Any
     starts: Any
     sums: Any
@@ -136,12 +128,12 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
         )
     law = expect(release.mechanism, LogMomentsLaw)
     d = law.components
-    sums = grouped_sums(release, d)
+    sums = latent_groups.grouped_sums(release, d)
     own = gamma_prior(prior.shape, prior.rate, d)
     offers = 0
     if spec.sampler.algorithm == "soma":
         offers = spec.sampler.offers or default_offers(release.n)
-    parts = parts_of_groups(sums, draw_sizes(None, sums), law.threshold)
+    parts = parts_of_groups(sums, latent_groups.draw_sizes(None, sums), law.threshold)
     # single offers move so little, for so long, that a joint move beside them always pays
     # whatever scores say of all groups together, which leave each of them open
     joint = spec.sampler.joint and (offers > 0 or any(joint_pays([part], own) for part in parts if part.size))
@@ -181,13 +173,8 @@ class GroupedCompositions(Composition):
         scores = scores_of(release, release.n)
         super().__init__(release, {"joint_moves": joint}, scores)
         self.constants = {name: value for name, value in self.constants.items() if name != "n1"}
-        alpha, mean, *predictive = self.parameters
-        self.parameters = (
-            Parameter(alpha.name, (GROUP, *alpha.dims)),
-            Parameter(mean.name, (GROUP, *mean.dims), mean.role, mean.title),
-            *latent_groups.parameters_of_groups(),
-            *(Parameter(p.name, (GROUP,), p.role, p.title, p.column) for p in predictive),
-        )
+        found = latent_groups.of_groups(self.parameters)
+        self.parameters = (*found[:2], *latent_groups.parameters_of_groups(), *found[2:])
         self.coords = {**self.coords, GROUP: np.array(sums.names)}
         self.sums, self.prior, self.n = sums, prior, release.n
         self.threshold = expect(release.mechanism, LogMomentsLaw).threshold
@@ -213,83 +200,56 @@ class GroupedCompositions(Composition):
         """Return a chain at a start drawn about the release."""
         return GroupedCompositionsChain(self, rng)
 
+    def write_groups(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write saved (draws, G, 3, d), as `save` has them, to places of the draws."""
+        out["alpha"][rows], out["mean"][rows] = saved[:, :, 0], saved[:, :, 1]
+        for j, place in enumerate(self.predictive):
+            out[place][rows] = saved[:, :, 2, j]
 
-class GroupedCompositionsChain(ParametricChain):
+
+class GroupedCompositionsChain(GroupedChain):
     """A chain over the alpha of all groups and a latent database."""
-
-    model: GroupedCompositions
 
     def __init__(self, model: GroupedCompositions, rng: Generator) -> None:
         release, law = model.sums, model.law
         groups, d = release.sums.shape
-        sizes = draw_sizes(rng, release)
-        self.starts = np.zeros(groups + 1, dtype=np.int64)
-        latent_groups.set_starts(self.starts, sizes)
-        self.alpha, self.root = np.empty((groups, d)), np.empty((groups, d, d))
-        self.records = np.empty((d, model.n))
-        learnt = []
+        sizes = latent_groups.draw_sizes(rng, release)
+        starts = latent_groups.starts_of(sizes)
+        alpha, mode, spread = np.ones((3, groups, d))
+        shapes = Shapes(alpha, mode, spread, np.zeros((groups, d + 1)))
+        records, root, learnt = np.empty((d, model.n)), np.empty((groups, d, d)), []
         for group, part in enumerate(parts_of_groups(release, sizes, model.threshold)):
-            alpha, root = self.alpha[group], self.root[group]
-            alpha[:] = np.maximum(rng.gamma(model.prior.shape) / model.prior.rate, 1e-3)
+            one = Shapes(*(values[group] for values in shapes))
+            one.alpha[:] = np.maximum(rng.gamma(model.prior.shape) / model.prior.rate, 1e-3)
             if part.size:
-                alpha[:], means = start_alpha(rng, [part])
-            shapes = make_shapes(d)
-            shapes.alpha[:] = alpha
-            set_shapes(shapes)
+                one.alpha[:], means = start_alpha(rng, [part])
+            set_shapes(one)
             own = np.empty((d, part.size))
-            draw_logs(rng, shapes, own, part.size)
+            draw_logs(rng, one, own, part.size)
             if part.size:
                 own = matched(own, means[0], law.floor)
-            self.records[:, self.starts[group] : self.starts[group + 1]] = own
-            whiten(alpha, part.size, model.prior, root)
-            learnt.append(make_learnt(alpha, root))
-        self.learnt = Learnt(*(np.stack(parts) for parts in zip(*learnt, strict=True)))
-        self.sums = np.zeros((groups, d + len(law.scores.noisy)))
-        self.age = np.zeros(1, dtype=np.int64)
-        self.slopes = make_slopes(sizes, np.log(self.alpha), _slopes(self.alpha, law), release.size_scale)
-        kept = self.alpha, self.records, self.starts, self.sums, self.root, self.age
-        rooms = make_room(model.n, d), make_room(model.n, d)
-        offers = np.empty((d, max(model.plan.most, 1)))
-        self.held = GroupedState(*kept, self.learnt, self.slopes, rooms, offers)
-        state: dict[str, NDArray[Any]] = dict(zip(GroupedState._fields, kept, strict=False))
-        state |= {f"learnt_{name}": getattr(self.learnt, name) for name in Learnt._fields}
-        state |= {f"slopes_{name}": getattr(self.slopes, name) for name in Slopes._fields}
-        super().__init__(model, rng, state)
-
-    def sweep(self, count: int) -> None:
-        """Sweep over records, alpha and sizes; the moves of alpha learn in burn-in alone."""
-        groups, d = self.alpha.shape
-        self._run(
-            self.burning_in, 1, count, np.zeros((0, groups, 3, d)), np.zeros((0, 2, groups)), np.zeros(0)
+            records[:, starts[group] : starts[group + 1]] = own
+            whiten(one.alpha, part.size, model.prior, root[group])
+            learnt.append(make_learnt(one.alpha, root[group]))
+        kept = {
+            "records": records,
+            "starts": starts,
+            "sums": np.zeros((groups, d + len(law.scores.noisy))),
+            "root": root,
+            "age": np.zeros(1, dtype=np.int64),
+        }
+        held = GroupedState(
+            shapes,
+            **kept,
+            learnt=Learnt(*(np.stack(parts) for parts in zip(*learnt, strict=True))),
+            slopes=latent_groups.make_slopes(
+                sizes, np.log(shapes.alpha), _slopes(shapes.alpha, law), release.size_scale
+            ),
+            rooms=(make_room(model.n, d), make_room(model.n, d)),
+            offers=np.empty((d, max(model.plan.most, 1))),
         )
-
-    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
-        """Sweep, and save alpha, a record of each group, shares and sizes, in one call."""
-        rows = slice(first, first + draws)
-        groups, d = self.alpha.shape
-        saved, sizes = np.zeros((draws, groups, 3, d)), np.zeros((draws, 2, groups))
-        self._run(False, draws, thin, saved, sizes, out["acceptance_rate"][rows])
-        self._write(rows, out, saved, sizes)
-
-    def _run(
-        self, learning: bool, draws: int, thin: int, saved: Floats, sizes: Floats, rates: Floats
-    ) -> None:
-        known = (self.model.law, self.model.plan, self.rng)
-        run_grouped_sweeps(*known, self.held, self.moves, learning, draws, thin, saved, sizes, rates)
-
-    def record(self, row: int, out: Mapping[str, Floats]) -> None:
-        """Write alpha, and draw shares and a record of each group."""
-        groups, d = self.alpha.shape
-        saved, sizes = np.zeros((1, groups, 3, d)), np.zeros((1, 2, groups))
-        _save(self.rng, self.alpha, self.starts, saved[0], sizes[0])
-        self._write(slice(row, row + 1), out, saved, sizes)
-
-    def _write(self, rows: slice, out: Mapping[str, Floats], saved: Floats, sizes: Floats) -> None:
-        """Write saved (draws, G, 3, d) and shares and sizes (draws, 2, G) to places of the draws."""
-        out["alpha"][rows], out["mean"][rows] = saved[:, :, 0], saved[:, :, 1]
-        out["group_share"][rows], out["group_size"][rows] = sizes[:, 0], sizes[:, 1]
-        for j, place in enumerate(self.model.predictive):
-            out[place][rows] = saved[:, :, 2, j]
+        of_learnt = {f"learnt_{name}": values for name, values in held.learnt._asdict().items()}
+        super().__init__(model, rng, held, {"alpha": shapes.alpha, **kept, **of_learnt}, (3, d))
 
 
 def _slopes(alpha: Floats, law: GroupedLogs) -> Floats:
@@ -312,19 +272,25 @@ def _shapes_of(shapes, group):
     return Shapes(shapes.alpha[group], shapes.mode[group], shapes.spread[group], shapes.boost[group])
 
 
-@njit
-def _sweep_group(law, plan, rng, group, shapes, state, moves, learning):
-    """Move the records of one group, and its alpha, given its size."""
+@latent_groups.add_up.register
+def _add_up(law: GroupedLogs, state, group):
+    starts = state.starts
+    sum_up(law, state.records[:, starts[group] : starts[group + 1]], state.sums[group])
+
+
+@latent_groups.sweep_group.register
+def _sweep_group(law: GroupedLogs, plan, rng, group, state, moves, learning):
     records, starts, sums, learnt, root = state.records, state.starts, state.sums, state.learnt, state.root
-    d = len(records)
+    own = _shapes_of(state.shapes, group)
+    set_shapes(own)  # of an alpha that may have been restored
+    d, alpha = len(records), own.alpha
     first, last = starts[group], starts[group + 1]
     size = last - first
-    noisy, own_sums, alpha = np.empty((1, d)), sums[group : group + 1], shapes.alpha[group]
+    noisy, own_sums = np.empty((1, d)), sums[group : group + 1]
     for j in range(d):
         noisy[0, j] = law.sums[group, j] + law.centre * size
     scores = scores_without(law.scores, sums, group)
     known = CensoredLogs(noisy[0], law.rate, law.floor, scores)
-    own = _shapes_of(shapes, group)
     if plan.offers > 0:
         if size > 0:
             offers = max(1, plan.offers * size // starts[-1])
@@ -356,6 +322,7 @@ def _sweep_group(law, plan, rng, group, shapes, state, moves, learning):
     if learning:
         learn(learned, alpha)
         whiten(np.exp(learned.centre), size, law.prior, root[group])
+        latent_groups.learn_slopes(state.slopes, group, size, np.log(alpha))
 
 
 @njit
@@ -374,40 +341,53 @@ def _count(scores, columns, first, count, sign, sums):
 
 
 @njit
-def _transfer(law, rng, shapes, state, source, target, count):
-    """Move records of one group to another; return whether they moved."""
+def _release_gain(law, state, source, target, count, first, second, gain):
+    """Add to `gain` the log ratio of releases, where records move and two groups have other sums (d + M,)."""
+    starts, sums = state.starts, state.sums
+    here, there = starts[source + 1] - starts[source], starts[target + 1] - starts[target]
+    for j in range(len(state.records)):
+        before = _gap(law, source, here, j, sums[source, j]) + _gap(law, target, there, j, sums[target, j])
+        after = _gap(law, source, here - count, j, first[j])
+        after += _gap(law, target, there + count, j, second[j])
+        gain += law.rate * (before - after)
+    if len(law.scores.noisy) > 0:
+        moved = sums.copy()
+        moved[source], moved[target] = first, second
+        gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
+    return gain
+
+
+@njit
+def _put(state, source, target, count, first, second):
+    """Put offers into a group, in the place of records set aside in another; take over the sums of both."""
+    left = latent_groups.open_gap(state.records.T, state.starts, source, target, count)
+    state.records[:, left : left + count] = state.offers[:, :count]
+    state.sums[source], state.sums[target] = first, second
+
+
+@latent_groups.transfer.register
+def _transfer(law: GroupedLogs, rng, state, source, target, count):
     records, starts, sums, offers = state.records, state.starts, state.sums, state.offers
-    first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
+    first, last = starts[source], starts[source + 1]
     if last - first < count:
-        return False
-    rows = records.T
-    left = latent_groups.take_aside(rng, rows, first, last, count, target > source)
-    draw_logs(rng, _shapes_of(shapes, target), offers, count)
+        return
+    left = latent_groups.take_aside(rng, records.T, first, last, count, target > source)
+    draw_logs(rng, _shapes_of(state.shapes, target), offers, count)
     gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
-    d, here = len(records), last - first
     change = np.zeros((2, sums.shape[1]))
-    for j in range(d):
+    for j in range(len(records)):
         for t in range(count):
             change[0, j] -= max(records[j, left + t], law.floor)
             change[1, j] += max(offers[j, t], law.floor)
-        before = _gap(law, source, here, j, sums[source, j]) + _gap(law, target, there, j, sums[target, j])
-        after = _gap(law, source, here - count, j, sums[source, j] + change[0, j])
-        after += _gap(law, target, there + count, j, sums[target, j] + change[1, j])
-        gain += law.rate * (before - after)
     if len(law.scores.noisy) > 0:
         _count(law.scores, records, left, count, -1.0, change[0])
         _count(law.scores, offers, 0, count, 1.0, change[1])
-        gain += log_scores(law.scores, np.concatenate((sums, change))) - log_scores(law.scores, sums)
+    change[0] += sums[source]
+    change[1] += sums[target]
+    gain = _release_gain(law, state, source, target, count, change[0], change[1], gain)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
-    left = latent_groups.open_gap(rows, starts, source, target, count)
-    for j in range(d):
-        for t in range(count):
-            records[j, left + t] = offers[j, t]
-    for j in range(sums.shape[1]):
-        sums[source, j] += change[0, j]
-        sums[target, j] += change[1, j]
-    return True
+        return
+    _put(state, source, target, count, change[0], change[1])
 
 
 @njit
@@ -428,79 +408,63 @@ def _follow(law, rng, alpha, new, records, small, room, maps, sums):
 
 
 @njit
-def _transfer_jointly(law, rng, shapes, state, source, target, count):
-    """Move records of one group to another, with the alpha of both; return whether they moved.
-
-    Those that stay follow alpha, and those that come are drawn given the new one.
-    """
-    records, starts, sums, offers = state.records, state.starts, state.sums, state.offers
+def move_with_records(law, rng, state, source, target, count):
+    """Move records of one group to another, with the alpha of both."""
+    shapes, records, starts, offers = state.shapes, state.records, state.starts, state.offers
     small, slopes, rooms = state.learnt.small, state.slopes, state.rooms
     d = len(records)
     first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
     here = last - first
     if here < count:
-        return False
-    rows = records.T
-    left = latent_groups.take_aside(rng, rows, first, last, count, target > source)
+        return
+    latent_groups.take_aside(rng, records.T, first, last, count, target > source)
     low = first if target > source else first + count
     staying = records[:, low : low + here - count]
     own = records[:, starts[target] : starts[target + 1]]
     gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
-    new, maps, found = np.empty((2, d)), np.empty((2, 3, d)), np.zeros((2, 1, sums.shape[1]))
+    new, maps, found = np.empty((2, d)), np.empty((2, 3, d)), np.zeros((2, 1, state.sums.shape[1]))
     for j in range(d):
         new[0, j], new[1, j] = math.log(shapes.alpha[source, j]), math.log(shapes.alpha[target, j])
     latent_groups.shift(slopes, source, here, here - count, new[0])
     latent_groups.shift(slopes, target, there, there + count, new[1])
     for j in range(d):
         if not max(abs(new[0, j]), abs(new[1, j])) < 300.0:
-            return False
+            return
         new[0, j], new[1, j] = math.exp(new[0, j]), math.exp(new[1, j])
     gain += _follow(
         law, rng, shapes.alpha[source], new[0], staying, small[source], rooms[0], maps[0], found[0]
     )
     gain += _follow(law, rng, shapes.alpha[target], new[1], own, small[target], rooms[1], maps[1], found[1])
     if gain == -math.inf:
-        return False
+        return
     coming = Shapes(new[1], np.empty(d), np.empty(d), np.empty(d + 1))
     set_shapes(coming)
     draw_logs(rng, coming, offers, count)
     for j in range(d):
         for t in range(count):
             found[1, 0, j] += max(offers[j, t], law.floor)
-        before = _gap(law, source, here, j, sums[source, j]) + _gap(law, target, there, j, sums[target, j])
-        after = _gap(law, source, here - count, j, found[0, 0, j])
-        after += _gap(law, target, there + count, j, found[1, 0, j])
-        gain += law.rate * (before - after)
     if len(law.scores.noisy) > 0:
         _count(law.scores, offers, 0, count, 1.0, found[1, 0])
-        moved = sums.copy()
-        moved[source], moved[target] = found[0, 0], found[1, 0]
-        gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
+    gain = _release_gain(law, state, source, target, count, found[0, 0], found[1, 0], gain)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
+        return
     write(rooms[0], maps[0], small[source], staying)
     write(rooms[1], maps[1], small[target], own)
-    left = latent_groups.open_gap(rows, starts, source, target, count)
-    for j in range(d):
-        for t in range(count):
-            records[j, left + t] = offers[j, t]
-        shapes.alpha[source, j], shapes.alpha[target, j] = new[0, j], new[1, j]
-    for j in range(sums.shape[1]):
-        sums[source, j], sums[target, j] = found[0, 0, j], found[1, 0, j]
+    _put(state, source, target, count, found[0, 0], found[1, 0])
+    shapes.alpha[source], shapes.alpha[target] = new[0], new[1]
     set_shapes(_shapes_of(shapes, source))
     set_shapes(_shapes_of(shapes, target))
-    return True
 
 
 @njit
-def _move_apart(law, rng, shapes, state):
-    """Move the alpha of two groups, one forth and the other back, with their records; return whether it did.
+def move_apart(law, rng, state):
+    """Move the alpha of two groups, one forth and the other back, with their records.
 
     The step is symmetric in log alpha, of a random length; half of the steps are of all entries together, as
     they go with the first.
     """
     records, starts, sums, learnt, rooms = state.records, state.starts, state.sums, state.learnt, state.rooms
-    d, groups = len(records), len(sums)
+    shapes, d, groups = state.shapes, len(records), len(sums)
     pair = np.empty(2, dtype=np.int64)
     pair[0] = int(groups * rng.random())
     pair[1] = (pair[0] + 1 + int((groups - 1) * rng.random())) % groups
@@ -520,76 +484,39 @@ def _move_apart(law, rng, shapes, state):
                 step += learnt.root[group, j, k] * noise[k]
             at = math.log(shapes.alpha[group, j]) + (step if side == 0 else -step)
             if not abs(at) < 300.0:
-                return False
+                return
             new[side, j] = math.exp(at)
         own, small = records[:, first:last], learnt.small[group]
         gain += _follow(
             law, rng, shapes.alpha[group], new[side], own, small, rooms[side], maps[side], found[side]
         )
         if gain == -math.inf:
-            return False
+            return
         for j in range(d):
             before = _gap(law, group, last - first, j, sums[group, j])
             gain += law.rate * (before - _gap(law, group, last - first, j, found[side, 0, j]))
         moved[group] = found[side, 0]
     gain += log_scores(law.scores, moved) - log_scores(law.scores, sums)
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
-        return False
+        return
     for side in range(2):
         group = pair[side]
         write(rooms[side], maps[side], learnt.small[group], records[:, starts[group] : starts[group + 1]])
         shapes.alpha[group] = new[side]
         sums[group] = found[side, 0]
         set_shapes(_shapes_of(shapes, group))
-    return True
 
 
-@njit
-def _save(rng, alpha, starts, saved, sizes):
-    """Write alpha, E[x | alpha] and a record of each group to saved (G, 3, d), shares and sizes to sizes."""
-    groups, d = alpha.shape
-    for group in range(groups):
-        shapes = Shapes(alpha[group], np.empty(d), np.empty(d), np.empty(d + 1))
-        set_shapes(shapes)
-        save(rng, shapes, saved[group])
-    latent_groups.save_sizes(rng, starts, sizes)
+@latent_groups.transfer_jointly.register
+def _transfer_jointly(law: GroupedLogs, rng, state, source, target, count):
+    move_with_records(law, rng, state, source, target, count)
+    if len(law.scores.noisy) > 0:
+        move_apart(law, rng, state)
 
 
-@njit
-def run_grouped_sweeps(law, plan, rng, state, moves, learning, draws, thin, saved, sizes, rates):
-    """Do `draws` times `thin` sweeps; write what is saved after each by `_save`.
-
-    saved (draws, G, 3, d); sizes (draws, 2, G); rates (draws,), of acceptance of single records within their
-    group. Where saved is empty nothing is.
-    """
-    alpha, starts = state.alpha, state.starts
-    groups, d = alpha.shape
-    shapes = Shapes(alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
-    for group in range(groups):
-        set_shapes(_shapes_of(shapes, group))
-    budget = latent_groups.offers_of_sweep(starts[-1], groups)
-    for row in range(draws):
-        for _ in range(thin):
-            if state.age[0] % REFRESH == 0:
-                for group in range(groups):
-                    sum_up(law, state.records[:, starts[group] : starts[group + 1]], state.sums[group])
-            state.age[0] += 1
-            for group in range(groups):
-                _sweep_group(law, plan, rng, group, shapes, state, moves, learning)
-                if learning:
-                    size = starts[group + 1] - starts[group]
-                    latent_groups.learn_slopes(state.slopes, group, size, np.log(alpha[group]))
-            offered = 0
-            while offered < budget:
-                source, target, count = latent_groups.next_batch(rng, groups, plan.most)
-                offered += count
-                _transfer(law, rng, shapes, state, source, target, count)
-            if plan.joint and groups > 1:
-                source, target, count = latent_groups.next_batch(rng, groups, plan.most)
-                _transfer_jointly(law, rng, shapes, state, source, target, count)
-                if len(law.scores.noisy) > 0:
-                    _move_apart(law, rng, shapes, state)
-        if len(saved) > 0:
-            rates[row] = moves[0] / moves[1]
-            moves[:] = 0.0
-            _save(rng, alpha, starts, saved[row], sizes[row])
+@latent_groups.save_group.register
+def _save_group(law: GroupedLogs, rng, state, group, saved):
+    """Write alpha, E[x | alpha] and a record to saved (3, d)."""
+    own = _shapes_of(state.shapes, group)
+    set_shapes(own)
+    save(rng, own, saved)

@@ -444,10 +444,7 @@ def move_jointly(rng, law, learnt, room, alpha, records, sums):
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
         return False
     write(room, maps, small, records)
-    for j in range(d):
-        alpha[j] = offered[j]
-    for part in range(len(sums)):
-        for j in range(sums.shape[1]):
-            sums[part, j] = found[part, j]
+    alpha[:] = offered
+    sums[:] = found
     learnt.counts[ACCEPTED] += 1.0
     return True

@@ -14,6 +14,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.section import DirichletModel
+from dpmix.models.meaning_base import names_of_columns
 from dpmix.models.model_protocols import Parameter, ParametricModel, safe_name
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Composition(ParametricModel):
     ) -> None:
         law = expect(release.mechanism, LogMomentsLaw)
         self.components = law.components
-        names = _names(law)
+        names = names_of_columns(law, law.components)
         self.predictive = [f"predictive_{safe_name(name, j)}" for j, name in enumerate(names)]
         self.parameters = (
             Parameter("alpha", ("component",)),
@@ -161,9 +162,3 @@ def draw_shares(rng: Generator, alpha: Floats, size: int) -> Floats:
     logs -= rng.standard_exponential((size, len(alpha))) / alpha
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def _names(law: LogMomentsLaw) -> list[str]:
-    """Return the names of the components, or numbers where the release does not tell them."""
-    names, d = list(law.columns), law.components
-    return names if len(names) == d and len(set(names)) == d else [str(j + 1) for j in range(d)]

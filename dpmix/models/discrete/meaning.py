@@ -1,4 +1,4 @@
-"""What chains of the discrete model mean: replicates from draws of the distribution of a record, its mean.
+"""What chains of the discrete model mean: replicates, variances of the mean, what is left to the prior.
 
 Chains hold of each P its distribution function on a grid, or the probabilities of the categories, column by
 column. Records of a generator that continues the sequence of the confidential ones (`pitman_yor`, and
@@ -9,6 +9,7 @@ for linear, as the model knows no more within a cell than its base measure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,19 +17,20 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.additive import draw_noise
+from dpmix.mechanisms.laws.additive import draw_noise, noise_sd
 from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.models.discrete.discrete_account import discrete_remarks
 from dpmix.models.meaning_base import Meaning, OwnAccount, Unavailable
 from dpmix.models.replicator_base import GroupedHistogram, OfBins, StatisticReplicator
 from dpmix.release.columns import Cells, Column
 from dpmix.release.dated import bins_in_words
+from dpmix.results.nodes import Remark, percent
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+    from dpmix.mechanisms.laws.every import Law
     from dpmix.run.chains_file import Stored
-    from dpmix.run.chains_reader import NamedChains
+    from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.spec.summary_section import SummarySpec
 
 Floats = NDArray[np.float64]
@@ -260,6 +262,91 @@ def clean_variance_of_mean(
     square = weight * (sd**2 + apart**2) + (1.0 - weight) * base_square
     first = weight**2 * (apart**2 + sd**2 / n)
     return float((square - first).mean() / (concentration + n + 1.0))
+
+
+# How much a release leaves to the prior
+
+
+HIDDEN = 0.02
+"""Noise of all cells together, as a share of the records, from which on the prior is said to place them.
+
+At 6% (21 cells, noise of standard deviation 2.8, 1,000 records) 90% intervals of the mean held it in
+7, 11 and 7 of 12 releases under a concentration of 1, and of a half and one record a cell.
+"""
+
+
+def discrete_remarks(chains: ChainSet) -> list[Remark]:
+    """Say where records that nobody sees are placed by the prior, however much the release has taught."""
+    law, n = chains.mechanism, chains.n
+    if law.released == "synthetic" and not expect(law, SyntheticLaw).counted:
+        return _new_values(expect(law, SyntheticLaw))
+    found = _noise_of_cells(law, n)
+    concentration = chains.constants.get("concentration")
+    if found is None or concentration is None:
+        return []
+    cells, sd = found
+    hidden = cells * sd / n
+    if hidden <= HIDDEN:
+        return []
+    text = (
+        f"What the release leaves open of {cells:,} cells, a standard deviation of {sd:.2g} records in "
+        f"an empty one, comes to {percent(min(1.0, hidden))} of the records: whether so many are in cells "
+        f"that look empty is said by the prior, of concentration {concentration:.4g}, which mean, sd and "
+        f"tails may hang on; see what model.concentration: {_half(cells, concentration):.4g} gives."
+    )
+    return [Remark(text, convergence=False, grave=False)]
+
+
+def _half(cells: int, concentration: float) -> float:
+    """Return half a record a cell, or where that was taken what prefers empty cells."""
+    half = 0.5 * cells
+    return 1.0 if math.isclose(concentration, half, rel_tol=0.1) else half
+
+
+def _noise_of_cells(law: Law, n: int) -> tuple[int, float] | None:
+    """Return the number of cells, and how well the release tells the records of an empty one."""
+    if law.released == "histogram":
+        histogram = expect(law, HistogramLaw)
+        shares = np.zeros(max(2, histogram.bins))
+        shares[0] = 1.0
+        gain, covariance = histogram.covariance(shares, n)
+        cells = histogram.bins * max(1, len(histogram.group_names))
+        return cells, n * math.sqrt(float(covariance[1, 1])) / gain if gain > 0 else math.inf
+    if law.released != "synthetic":
+        return None
+    synthetic = expect(law, SyntheticLaw)
+    cells = math.prod(map(int, synthetic.bins))
+    if synthetic.noise is not None:
+        return cells, noise_sd(str(synthetic.noise), synthetic.scale[0])
+    draws = synthetic.records
+    if not draws:
+        return None
+    if synthetic.generator == "dirichlet_multinomial":
+        prior = float(synthetic.concentration)
+        return cells, math.sqrt((n + cells * prior) * prior / draws)
+    weight = float(synthetic.weight)
+    return cells, n * math.sqrt(weight / cells / draws) / (1.0 - weight) if weight < 1.0 else math.inf
+
+
+def _new_values(law: SyntheticLaw) -> list[Remark]:
+    """Say of an urn with a discount that new numbers cannot be told from those of people."""
+    if law.generator != "pitman_yor" or not (law.discount or 0.0) > 0.0:
+        return []
+    free = [
+        part.name
+        for part, grid in zip(law.columns, law.snaps, strict=True)
+        if part.bounds is not None and not grid
+    ]
+    if not free:
+        return []
+    text = (
+        f"New values of {', '.join(free)}, which the base of the release made up, cannot be told from those "
+        f"of confidential records, and under a discount of {law.discount:g} there are the more of them the "
+        f"more values these have, up to {percent(float(law.discount))} of the release: the fit takes the "
+        "base for where values that nobody has seen lie, and mean, sd and quantiles lean to it where that "
+        "is not so."
+    )
+    return [Remark(text, convergence=False, grave=False)]
 
 
 class DiscreteMeaning(Meaning):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,6 @@ from dpmix.models.counts.cell_counts import (
 from dpmix.models.counts.latent_counts import (
     cell_prior,
     draw_shares,
-    group_prior,
     make_latent,
     start_counts,
     start_noisy,
@@ -62,7 +61,6 @@ from dpmix.models.discrete.public_facts import (
     vector_of,
 )
 from dpmix.models.discrete.random_measure import (
-    Column,
     FixedAtoms,
     FunctionalsPlan,
     LabelColumn,
@@ -74,7 +72,7 @@ from dpmix.models.discrete.random_measure import (
     plan,
 )
 from dpmix.models.discrete.section import DiscreteModel
-from dpmix.models.latent_groups import parameters_of_groups
+from dpmix.models.latent_groups import of_groups, parameters_of_groups
 from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel, safe_name
 
 if TYPE_CHECKING:
@@ -110,7 +108,7 @@ def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
             "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
             "record; use latent: exact"
         )
-    return DiscreteGroups(release, columns, law, _parameters(public, columns))
+    return DiscreteGroups(release, public, columns, law)
 
 
 class Discrete(ParametricModel):
@@ -170,9 +168,6 @@ class DiscreteChain(ParametricChain):
         self._row = np.empty(int(model.plan.out[-1]))
         self._record = np.empty(len(model.plan.numeric))
 
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
-
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model
@@ -196,12 +191,12 @@ class DiscreteChain(ParametricChain):
 
 
 class LatentCountsChain(DiscreteChain):
-    """A Markov chain over latent numbers of records in cells, and draws of P given these."""
+    """A Markov chain over latent numbers of records in cells, of one group or of several, and draws of P."""
 
-    def __init__(self, model: Discrete, rng: Generator) -> None:
+    def __init__(self, model: Discrete, rng: Generator, groups: int = 1) -> None:
         law = model.law
         assert law.likelihood is not None and law.cells is not None  # the model looks
-        self._prior = cell_prior(law.concentration, law.cells)
+        self._prior = cell_prior(law.concentration, law.cells, groups)
         counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
         self._latent = make_latent(counts, model.by_record, isinstance(law.likelihood, HiddenCounts))
         super().__init__(model, rng, self._latent._asdict())
@@ -298,38 +293,22 @@ def _prior_functionals(
 # Several groups
 
 
-class DiscreteGroups(ParametricModel):
+class DiscreteGroups(Discrete):
     """The discrete model of groups given a histogram of them all: one P each, a priori independent.
 
     The sizes of groups are as private as all else: the numbers of records in the cells of all groups are
-    latent (`dpmix.models.counts.latent_counts`), and given these each group is as in the model of one.
-
-    Parameters
-    ----------
-    release : Release
-    columns : list
-        What is wanted of the one column.
-    law : ProcessPosterior
-        Of each group, with the likelihood of the counts in all of them.
-    described : tuple
-        Parameters of one group with their coordinates and their places in a row of results, as `_parameters`
-        gives them.
+    latent (`dpmix.models.counts.latent_counts`), and given these each group is as in the model of one. Its
+    `law` is of each group, with the likelihood of the counts in all of them.
     """
 
-    kind = "discrete"
-    has_log_likelihood = True
-
     def __init__(
-        self, release: Release, columns: list[Column], law: ProcessPosterior, described: Any
+        self, release: Release, public: Public, columns: list[Functional], law: ProcessPosterior
     ) -> None:
-        parameters, coords, self.places = described
-        self.law, self.records, self.plan = law, release.n, plan(columns)
+        super().__init__(release, public, columns, law)
         self.groups = release.mechanism.group_names
-        kept = [parameter for parameter in parameters if parameter.role != "draw"]
-        own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
-        self.parameters = (*own, *parameters_of_groups())
-        self.coords = {GROUP: np.array(self.groups), **coords}
-        self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
+        kept = [parameter for parameter in self.parameters if parameter.role != "draw"]
+        self.parameters = (*of_groups(kept), *parameters_of_groups())
+        self.coords = {GROUP: np.array(self.groups), **self.coords}
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw P from the process itself, for all groups the same, and the shares of the groups."""
@@ -337,32 +316,22 @@ class DiscreteGroups(ParametricModel):
         shapes = {p.name: self.shape(p)[1:] for p in own}
         found = _prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
         count = len(self.groups)
-        of_groups = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
-        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
+        each = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
+        return {**each, "group_share": rng.dirichlet(np.ones(count), draws)}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
         """Return a chain at its start."""
         return GroupsChain(self, rng)
 
 
-class GroupsChain(ParametricChain):
+class GroupsChain(LatentCountsChain):
     """A Markov chain over the numbers of records in all cells, and draws of each group's P given these."""
 
     model: DiscreteGroups
 
     def __init__(self, model: DiscreteGroups, rng: Generator) -> None:
-        law = model.law
-        assert law.likelihood is not None and law.cells is not None  # a histogram's counts are latent
-        self._prior = group_prior(law.concentration, law.cells, len(model.groups))
-        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
-        self._latent = make_latent(counts)
-        self._row = np.empty(int(model.plan.out[-1]))
-        self._record = np.empty(1)
-        super().__init__(model, rng, {"counts": counts})
-
-    def sweep(self, count: int) -> None:
-        """Move records between cells, of one group or of two."""
-        sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent, count)
+        super().__init__(model, rng, len(model.groups))
+        self.state = {"counts": self._latent.counts}  # nothing else is latent
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P of each group, and write its functionals."""
@@ -374,7 +343,7 @@ class GroupsChain(ParametricChain):
             _write_functionals(g, own, model.places, self._row, self._record)
         sizes = table.sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
-        out["log_likelihood"][row] = log_likelihood(law.likelihood, self._latent.noisy, self._latent.counts)
+        out["log_likelihood"][row] = self.log_likelihood()
 
 
 # The posterior

@@ -262,7 +262,7 @@ def _move_sizes(rng, likelihood, noisy, counts, mixed, moved):
         left[:] = here
         come[:] = there
         _take_out(rng, number, here, left)
-        share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
+        share_out(rng, number, mixed[h], np.sum(mixed[h]), come)
         ratio = log_release(likelihood, noisy, g * bins, here, left)
         ratio += log_release(likelihood, noisy, h * bins, there, come)
         if -rng.standard_exponential() < ratio:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
 
 
-def build(spec: RunSpec, release: Release) -> LinearRegression:
+def build(spec: RunSpec, release: Release) -> LinearRegression | GroupedRegression:
     """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
     bounds = expect(release.mechanism, ClampedMomentsLaw).bounds
@@ -34,6 +34,5 @@ def build(spec: RunSpec, release: Release) -> LinearRegression:
         bound = farthest_change(p + 1) * law.rate
         offers = spec.sampler.offers or default_offers(release.n, bound)
     rows = units.rescaled(np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64))
-    if release.groups:
-        return GroupedRegression(release, law, start, rows, offers, spec.sampler.joint)
-    return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
+    alone = LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
+    return GroupedRegression(release, alone) if release.groups else alone

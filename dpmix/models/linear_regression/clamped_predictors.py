@@ -42,7 +42,7 @@ from dpmix.models.linear_regression.joint import (
     follow,
     log_prior,
     move_jointly,
-    register_given_sums,
+    register_kind,
     unpack,
 )
 from dpmix.models.linear_regression.latent_records import (
@@ -56,8 +56,8 @@ from dpmix.models.linear_regression.latent_records import (
     offer_block,
     subtract,
 )
-from dpmix.models.linear_regression.ridge import log_truncation, move_along_ridge
-from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
+from dpmix.models.linear_regression.ridge import fitted, log_truncation, move_along_ridge
+from dpmix.models.sum_augmentation import draw_record, draw_theta
 from dpmix.numerics.bounded_normal import upper_tail
 from dpmix.numerics.jit import dispatch, njit
 
@@ -88,11 +88,22 @@ def start_within(law: Moments, values: NDArray[np.float64]) -> None:
         values[2 * q :] = np.eye(q - 1).ravel()
 
 
-register_given_sums(ClampedPredictorMoments)
+register_kind(ClampedPredictorMoments)
+log_truncation.register(log_truncation.registered[(Moments,)], ClampedPredictorMoments, compiled=False)
 
 
-for function in (recount, log_change, replace, log_truncation):
-    function.register(function.registered[(Moments,)], ClampedPredictorMoments, compiled=False)
+@njit
+def set_predictors(model, values, record):
+    """Set x and x~ of a record from the normals that stand in the place of x~."""
+    q = len(model.columns)
+    p = q - 1
+    for back in range(p):  # from the last, so that a normal is read before its place is taken
+        i = p - 1 - back
+        x = values[q + 1 + i]
+        for j in range(i + 1):
+            x += values[q + 1 + p + i * p + j] * record[q + j]
+        record[i] = x
+        record[q + i] = clip(x)
 
 
 @draw_record.register
@@ -103,14 +114,9 @@ def _draw_record(model: ClampedPredictorMoments, rng, theta, record):
     for i in range(q):
         record[q + i] = rng.standard_normal()
     y = values[0] + values[q] * record[q + p]
-    for back in range(p):  # from the last, so that a normal is read before its place is taken
-        i = p - 1 - back
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * record[q + j]
-        record[i] = x
-        record[q + i] = clip(x)
-        y += values[i + 1] * clip(x)
+    set_predictors(model, values, record)
+    for back in range(p):
+        y += values[p - back] * record[q + p - 1 - back]
     record[p] = y
     record[q + p] = clip(y)
 
@@ -134,21 +140,13 @@ def _offer_block(model: ClampedPredictorMoments, values, block, count):
         block[(q + p) * BLOCK + b] = clip(y)
 
 
-@njit
-def _mean(q, values, record):
-    """Return (1, x~) beta of a record."""
-    mean = values[0]
-    for i in range(q - 1):
-        mean += values[i + 1] * record[q + i]
-    return mean
-
-
 @carry.register
 def _carry(model: ClampedPredictorMoments, old, new, matrix, record, out):
     q = len(model.columns)
     follow(matrix, record, out)
     fill(model, out)
-    y = _mean(q, new, out) + (record[q - 1] - _mean(q, old, record)) * (new[q] / old[q])
+    residual = record[q - 1] - fitted(record, q, old[:q])
+    y = fitted(out, q, new[:q]) + residual * (new[q] / old[q])
     out[q - 1] = y
     out[2 * q - 1] = clip(y)
 

@@ -56,9 +56,9 @@ class Units(NamedTuple):
         """Return responses in the units of the data."""
         return np.asarray(self.centre[-1] + self.half[-1] * values)
 
-    def scale(self, values: Any, power: int = 1) -> Any:
-        """Return standard deviations of the response (power 2: variances) in the units of the data."""
-        return values * self.half[-1] ** power
+    def variance(self, values: Any) -> Any:
+        """Return variances of the response in the units of the data."""
+        return values * self.half[-1] ** 2
 
     def covariance(self) -> Floats:
         """Return what predictors' covariances (p, p) are multiplied by, in the units of the data."""
@@ -137,18 +137,25 @@ def second_moments(model, records, out):
 
 
 @njit
-def _draw_sd(model, rng, values, moments):
-    """Draw the sd of the errors given beta."""
+def residual_squares(model, values, moments):
+    """Return the sum of squares of the residuals of the line of `values`."""
     q = len(model.columns)
     squares = moments[q, q]
     for i in range(q):
         squares -= 2.0 * values[i] * moments[i, q]
         for j in range(q):
             squares += values[i] * values[j] * moments[i, j]
+    return max(squares, 0.0)
+
+
+@njit
+def _draw_sd(model, rng, values, moments):
+    """Draw the sd of the errors given beta."""
+    q, squares = len(model.columns), residual_squares(model, values, moments)
     scale = model.scale
     if model.learned:  # given the sd as it was
         scale = rng.standard_gamma(model.shape + 0.5) / (0.5 / model.scale + 1.0 / (values[q] * values[q]))
-    scale += 0.5 * max(squares, 0.0)
+    scale += 0.5 * squares
     values[q] = math.sqrt(scale / rng.standard_gamma(model.shape + 0.5 * moments[0, 0]))
 
 

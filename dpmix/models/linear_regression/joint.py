@@ -34,6 +34,7 @@ from dpmix.models.linear_regression.latent_records import (
     fill,
     subtract,
 )
+from dpmix.models.sum_augmentation import log_change, offer_to_all, recount, replace, save, sweep
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
@@ -113,15 +114,13 @@ def pack(model, values, point):
     """Set the coordinates (k,) of parameters."""
     q = len(model.columns)
     p = q - 1
-    for i in range(q):
-        point[i] = values[i]
+    point[:q] = values[:q]
     at = q
     if not model.known[SD]:
         point[at] = math.log(values[q])
         at += 1
     if not model.known[MEAN]:
-        for i in range(p):
-            point[at + i] = values[q + 1 + i]
+        point[at : at + p] = values[q + 1 : q + 1 + p]
         at += p
     if not model.known[COV]:
         for i in range(p):
@@ -136,15 +135,13 @@ def unpack(model, point, values):
     """Set parameters from their coordinates (k,); what is known stays."""
     q = len(model.columns)
     p = q - 1
-    for i in range(q):
-        values[i] = point[i]
+    values[:q] = point[:q]
     at = q
     if not model.known[SD]:
         values[q] = math.exp(point[at])
         at += 1
     if not model.known[MEAN]:
-        for i in range(p):
-            values[q + 1 + i] = point[at + i]
+        values[q + 1 : q + 1 + p] = point[at : at + p]
         at += p
     if not model.known[COV]:
         for i in range(p):
@@ -281,29 +278,31 @@ def _approximate(model: Moments, values, moments, near, work, rest):
 
 
 @njit
+def _turn(lower, moments, half, out):
+    """Set `out` to the moments of what a lower triangular matrix makes of variables with these moments."""
+    size = len(lower)
+    for i in range(size):
+        for j in range(size):
+            half[i, j] = 0.0
+            for k in range(i + 1):
+                half[i, j] += lower[i, k] * moments[k, j]
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = 0.0
+            for k in range(j + 1):
+                out[i, j] += half[i, k] * lower[j, k]
+
+
+@njit
 def approximate_by_moments(model, values, moments, work, rest):
     """Set `rest` to what is released less the sums of the records that moments stand for.
 
     work[0] is set to the matrix that takes (1, z, e) to (1, x~, y~), unclamped.
     """
-    size = len(model.columns) + 1
-    matrix, half, table = work[0], work[1], work[2]
-    map_of(model, values, matrix, True)
-    for i in range(size):
-        for j in range(size):
-            value = 0.0
-            for k in range(i + 1):
-                value += matrix[i, k] * moments[k, j]
-            half[i, j] = value
-    for i in range(size):
-        for j in range(i, size):
-            value = 0.0
-            for k in range(j + 1):
-                value += half[i, k] * matrix[j, k]
-            table[i, j] = value
-    for j in range(len(rest)):
-        rest[j] = model.released[j]
-    _subtract_moments(table, rest)
+    map_of(model, values, work[0], True)
+    _turn(work[0], moments, work[1], work[2])
+    rest[:] = model.released
+    _subtract_moments(work[2], rest)
 
 
 @njit
@@ -349,25 +348,6 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     return near
 
 
-@njit
-def _standardized(model, values, moments, work, out):
-    """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
-    matrix, inverse, half = work[0], work[1], work[2]
-    map_of(model, values, matrix, False)
-    invert_lower(matrix, inverse)
-    size = len(matrix)
-    for i in range(size):
-        for j in range(size):
-            half[i, j] = 0.0
-            for k in range(i + 1):
-                half[i, j] += inverse[i, k] * moments[k, j]
-    for i in range(size):
-        for j in range(size):
-            out[i, j] = 0.0
-            for k in range(j + 1):
-                out[i, j] += half[i, k] * inverse[j, k]
-
-
 class _CoefficientLine(NamedTuple):
     """A line through `point` (k,) along `step` (k,); `offer` (k,) and `values`, its parameters, are set."""
 
@@ -406,8 +386,7 @@ def _draw_line(model, rng, root, step):
         step[i] *= root[i, i]
         for j in range(i):
             step[i] += root[i, j] * step[j]
-    for i in range(last, k):
-        step[i] = 0.0
+    step[last:] = 0.0
 
 
 @njit
@@ -453,13 +432,45 @@ def _carry(model: Moments, old, new, matrix, record, out):
     fill(model, out)
 
 
+@njit
+def between(model, old, new, work):
+    """Return the matrix that `carry` takes; work (3, q + 1, q + 1) is scratch."""
+    map_of(model, old, work[0], False)
+    invert_lower(work[0], work[1])
+    map_of(model, new, work[2], False)
+    return product(work[2], work[1])
+
+
+@njit
+def subtract_carried(model, old, new, matrix, records, rest):
+    """Subtract the sums of what records become, by `carry`, from `rest` (size,)."""
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        carry(model, old, new, matrix, records[i], offer)
+        subtract(offer, rest)
+
+
+@njit
+def carry_all(model, old, new, matrix, records):
+    """Set records to what they become by `carry`."""
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        carry(model, old, new, matrix, records[i], offer)
+        records[i][:] = offer
+
+
 @dispatch()
 def given_sums(model, released):
     """Return the same with other released sums (size,)."""
 
 
-def register_given_sums(kind: type[Moments]) -> None:
-    """Have `given_sums` make laws of this kind, field by field, as compiled code has no other way."""
+def register_kind(kind: type[Moments]) -> None:
+    """Let laws of this kind do what all do alike.
+
+    `given_sums` makes them field by field, as compiled code has no other way.
+    """
+    for function in (recount, log_change, replace, sweep, offer_to_all, save):
+        function.register(function.registered[(Moments,)], kind, compiled=False)
 
     def given(model, released):
         return kind(
@@ -482,7 +493,7 @@ def register_given_sums(kind: type[Moments]) -> None:
     given_sums.register(given, kind)
 
 
-register_given_sums(Moments)
+register_kind(Moments)
 
 
 @njit
@@ -501,32 +512,25 @@ def move_jointly(model, rng, theta, records, straight, tally, moments):
     point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
     pack(model, values, point)
     near = _set_apart(model, learnt, values, moved, straight, moments, work)
-    _standardized(model, values, moments, work, standard)
+    map_of(model, values, work[0], False)
+    invert_lower(work[0], work[1])
+    _turn(work[1], moments, work[2], standard)  # those of (1, z, e)
     before = approximate(model, values, standard, near, work, rest)
     old = point.copy()
     lines = min(k + 2, 1 + len(records) // max(len(near), 1))
     slice_lines(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
     unpack(model, point, moved)
     after = approximate(model, moved, standard, near, work, rest)
-    # records follow by the map from the old (1, x, y) over (1, z, e) to the new
-    map_of(model, values, work[0], False)
-    invert_lower(work[0], work[1])
-    map_of(model, moved, work[2], False)
-    matrix = product(work[2], work[1])
+    matrix = between(model, values, moved, work)
     rest[:] = model.released
-    offer = np.empty(records.shape[1])
-    for i in range(len(records)):
-        carry(model, values, moved, matrix, records[i], offer)
-        subtract(offer, rest)
+    subtract_carried(model, values, moved, matrix, records, rest)
     level = distance(rest)
     gain = model.rate * (tally.level[0] - level + after - before)
     learnt[MADE] += 1.0
     accepted = gain >= 0.0 or rng.random() < math.exp(gain)
     if accepted:
         learnt[ACCEPTED] += 1.0
-        for i in range(len(records)):
-            carry(model, values, moved, matrix, records[i], offer)
-            records[i][:] = offer
+        carry_all(model, values, moved, matrix, records)
         values[:] = moved
         tally.sums[:] = rest
         tally.level[0] = level

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.models.sum_augmentation import (
-    REFRESH,
     draw_record,
-    draw_theta,
     log_change,
+    offer_to_all,
     recount,
     replace,
+    save,
+    sweep,
     sweep_bounded_offers,
 )
 from dpmix.numerics.jit import dispatch, njit
@@ -311,9 +312,8 @@ def _accept(model, rng, block, records, sums, count, left):
     return accepted, left
 
 
-@njit
-def sweep_blocks(model, rng, theta, records, tally, room, moves):
-    """Offer every record a new one; add to `moves` (accepted, made)."""
+@sweep.register
+def _sweep(model: Moments, rng, theta, records, tally, room, moves):
     q = len(model.columns)
     block = room.block
     seed(rng, room.words)
@@ -338,29 +338,16 @@ def sweep_blocks(model, rng, theta, records, tally, room, moves):
     moves[1] += len(records)
 
 
-@njit
-def run_moment_sweeps(
-    model, rng, theta, records, tally, room, offer, weights, moves, age, offers, draws, thin, saved, shares
-):
-    """Sweep `thin` times, as `models.sum_augmentation.run_sweeps`, and save the parameters; `draws` times.
+@offer_to_all.register
+def _offer_to_all(model: Moments, rng, theta, records, tally, offer, weights, moves, offers):
+    bound = farthest_change(len(model.columns)) * model.rate
+    sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
 
-    saved (draws, width): `Line.values` and then normals for predictions; shares (draws,) of offers accepted.
-    With rows in neither, nothing is saved.
-    """
-    width, bound = len(theta.values), farthest_change(len(model.columns)) * model.rate
-    for draw in range(draws):
-        for _ in range(thin):
-            if age[0] % REFRESH == 0:
-                recount(model, records, tally)
-            age[0] += 1
-            if offers > 0:
-                sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
-            else:
-                sweep_blocks(model, rng, theta, records, tally, room, moves)
-            draw_theta(model, rng, theta, records, tally)
-        if len(shares) > 0:
-            saved[draw, :width] = theta.values
-            for j in range(width, saved.shape[1]):
-                saved[draw, j] = rng.standard_normal()
-            shares[draw] = moves[0] / moves[1]
-            moves[:] = 0.0
+
+@save.register
+def _save(model: Moments, rng, theta, saved):
+    """Write `Line.values`, and then normals for predictions."""
+    width = len(theta.values)
+    saved[:width] = theta.values
+    for j in range(width, len(saved)):
+        saved[j] = rng.standard_normal()

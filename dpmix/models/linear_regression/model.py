@@ -35,11 +35,9 @@ from dpmix.models.linear_regression.latent_records import (
     Line,
     Moments,
     make_room,
-    run_moment_sweeps,
     size_of,
 )
-from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
-from dpmix.models.linear_regression.truncated_clamped import TruncatedClampedMoments
+from dpmix.models.linear_regression.truncated import TruncatedClampedMoments, TruncatedMoments, make_learnt
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
@@ -114,7 +112,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
     psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
-    scale = ERRORS_SCALE if stated == "learned" else stated / units.scale(1.0, 2)
+    scale = ERRORS_SCALE if stated == "learned" else stated / units.variance(1.0)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
     kind = _KINDS[model.response, model.predictors]
     return kind(
@@ -144,7 +142,7 @@ def start_values(model: LinearRegressionModel, units: Units) -> Floats:
     p = len(units.half) - 1
     values = np.zeros(p + 2 + p + p * p)
     if model.sigma2 is not None:
-        values[p + 1] = math.sqrt(model.sigma2 / units.scale(1.0, 2))
+        values[p + 1] = math.sqrt(model.sigma2 / units.variance(1.0))
     if model.x_mean is not None:
         values[p + 2 : p + 2 + p] = units.rescaled(np.array(model.x_mean))
     if model.x_cov is not None:
@@ -203,7 +201,7 @@ class LinearRegression(ParametricModel):
         self.constants = {
             "n": release.n,
             "sigma2_a": law.shape,
-            "sigma2_b": float(self.units.scale(law.scale, 2)),
+            "sigma2_b": float(self.units.variance(law.scale)),
         }
         self.attrs = {
             "prior": _prior_in_words(law, _dated(stated, release.dates), predictors),
@@ -235,7 +233,7 @@ class LinearRegression(ParametricModel):
         units = self.units
         out["beta"][where] = units.coefficients(beta)
         if "sigma2" in out:
-            out["sigma2"][where] = units.scale(sd**2, 2)
+            out["sigma2"][where] = units.variance(sd**2)
         if "x_mean" in out:
             out["x_mean"][where] = units.centre[:-1] + units.half[:-1] * saved[:, q + 1 : q + 1 + p]
         if "x_cov" in out:
@@ -325,25 +323,20 @@ class RegressionChain(AugmentedChain):
         start_within(law, theta.values)
         records = np.zeros((model.n, 2 * q))
         draw_records(law, rng, theta, records)
-        super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)
-        self._scratch = make_room(q)
+        tally = make_tally(size_of(q))
+        super().__init__(model, rng, law, theta, records, tally, model.offers, make_room(q))
 
     def sweep(self, count: int) -> None:
         """Sweep over records and parameters; the joint move learns in burn-in alone."""
         self.theta.learnt[LEARNING] = float(self.burning_in)
-        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+        super().sweep(count)
 
     def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
         """Sweep, and save the parameters, in one call."""
         self.theta.learnt[LEARNING] = 0.0
         saved = np.zeros((draws, len(self.theta.values) + len(self.model.rows)))
-        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self.run_sweeps(draws, thin, saved, out["acceptance_rate"][first : first + draws])
         self.model.write(slice(first, first + draws), out, saved)
-
-    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
-        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
-        state = (self.law, self.rng, self.theta, self.records, self.tally)
-        run_moment_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the parameters, and draw the predictions."""

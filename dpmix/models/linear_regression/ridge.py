@@ -140,18 +140,11 @@ def draw_beta(model, rng, values, moments):
         precision[i, i] += model.beta_precision[i]
         mean[i] = model.beta_precision[i] * model.beta_mean[i] + moments[i, q] / variance
     cholesky(precision, root)
-    for i in range(q):  # forward; then noise; then back
-        for j in range(i):
-            mean[i] -= root[i, j] * mean[j]
-        mean[i] /= root[i, i]
+    solve_lower(root, mean)
     for i in range(q):
         mean[i] += rng.standard_normal()
-    for back in range(q):
-        i = q - 1 - back
-        for j in range(i + 1, q):
-            mean[i] -= root[j, i] * mean[j]
-        mean[i] /= root[i, i]
-        values[i] = mean[i]
+    solve_transposed(root, mean)
+    values[:q] = mean
 
 
 @njit

@@ -2,7 +2,7 @@
 
 Given x~, the response y~ has the density N(y~; m, sd^2) / (Phi(b) - Phi(a)) on [-1, 1], m = (1, x~) beta,
 a = (-1 - m) / sd, b = (1 - m) / sd. Predictors are as in the clamped model, and the line may be in clamped
-ones (`dpmix.models.linear_regression.truncated_clamped`). Beta and sd given records have no conjugate law,
+ones (`dpmix.models.linear_regression.clamped_predictors`). Beta and sd given records have no conjugate law,
 for the masses depend on both, and move in two ways:
 
 - given the records, under the density above, at one pass over the records for their masses;
@@ -30,7 +30,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.linear_regression.conjugate_draws import draw_predictors, second_moments
+from dpmix.models.linear_regression.clamped_predictors import (
+    ClampedPredictorMoments,
+    scale_with_laws,
+    set_predictors,
+    set_scaled,
+)
+from dpmix.models.linear_regression.conjugate_draws import draw_predictors, residual_squares, second_moments
 from dpmix.models.linear_regression.joint import (
     ACTIVE,
     HEAD,
@@ -44,7 +50,7 @@ from dpmix.models.linear_regression.joint import (
     learnt_room,
     log_prior,
     pack,
-    register_given_sums,
+    register_kind,
     slice_lines,
     unpack,
 )
@@ -59,9 +65,9 @@ from dpmix.models.linear_regression.latent_records import (
     subtract,
 )
 from dpmix.models.linear_regression.ridge import fitted, log_truncation, move_along_ridge, moved_response
-from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
+from dpmix.models.sum_augmentation import draw_record, draw_theta
 from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above, upper_tail, value_at
-from dpmix.numerics.factors import cholesky, invert_lower, product
+from dpmix.numerics.factors import cholesky, invert_lower, product, solve_lower
 from dpmix.numerics.jit import dispatch, njit
 
 CENTRED, WHOLE = 3, 4
@@ -97,11 +103,7 @@ def make_learnt(law: Moments) -> NDArray[np.float64]:
     return np.concatenate([learnt, root.ravel(), root[:line, :line].ravel()])
 
 
-register_given_sums(TruncatedMoments)
-
-
-for function in (recount, log_change, replace):
-    function.register(function.registered[(Moments,)], TruncatedMoments, compiled=False)
+register_kind(TruncatedMoments)
 
 
 @dispatch()
@@ -130,13 +132,7 @@ def _draw_record(model: TruncatedMoments, rng, theta, record):
     values = theta.values
     for i in range(p):
         record[q + i] = rng.standard_normal()
-    for back in range(p):  # from the last, so that a normal is read before its place is taken
-        i = p - 1 - back
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * record[q + j]
-        record[i] = x
-        record[q + i] = clip(x)
+    set_predictors(model, values, record)
     record[p] = value_at(rng.random(), mean_of(model, values, record), values[q])
     record[q + p] = record[p]
 
@@ -323,14 +319,8 @@ def _of_line(model):
 @njit
 def _log_density_of_line(model, values, records, moments, inverse):
     """Return the log density of beta and log sd given the records, whose second moments are `moments`."""
-    q = len(model.columns)
-    sd = values[q]
-    squares = moments[q, q]
-    for i in range(q):
-        squares -= 2.0 * values[i] * moments[i, q]
-        for j in range(q):
-            squares += values[i] * values[j] * moments[i, j]
-    total = log_prior(model, values, inverse) - 0.5 * max(squares, 0.0) / (sd * sd)
+    sd = values[len(model.columns)]
+    total = log_prior(model, values, inverse) - 0.5 * residual_squares(model, values, moments) / (sd * sd)
     total -= len(records) * math.log(sd)
     for i in range(len(records)):
         total -= log_mass(mean_of(model, values, records[i]), sd)
@@ -369,10 +359,8 @@ def _standardize(model, values, records, out):
         record, own = records[n], out[n]
         own[p] = share_above(record[p], mean_of(model, values, record), values[q])
         for i in range(p):
-            z = record[i] - values[q + 1 + i]
-            for j in range(i):
-                z -= root[i, j] * own[j]
-            own[i] = z / root[i, i]
+            own[i] = record[i] - values[q + 1 + i]
+        solve_lower(root, own[:p])
 
 
 @njit
@@ -380,12 +368,8 @@ def _set_record(model, values, own, record):
     """Set a record (2 q,) from its z and v (q,)."""
     q = len(model.columns)
     p = q - 1
-    for i in range(p):
-        x = values[q + 1 + i]
-        for j in range(i + 1):
-            x += values[q + 1 + p + i * p + j] * own[j]
-        record[i] = x
-        record[q + i] = clip(x)
+    record[q : q + p] = own[:p]
+    set_predictors(model, values, record)
     y = value_at(own[p], mean_of(model, values, record), values[q])
     record[p] = y
     record[q + p] = y
@@ -501,3 +485,43 @@ def _move_jointly(model, rng, theta, records, tally):
             tally.level[0] = level
             prior = own
         _adapt(learnt, WHOLE, accepted)
+
+
+# Truncated errors about a line in clamped predictors. All moves are those of truncated errors, which go by
+# what the line is in; predictors are scaled with their law, too.
+
+
+class TruncatedClampedMoments(TruncatedMoments, ClampedPredictorMoments):  # type: ignore[misc]  # one layout
+    """What `Moments` holds, of a model of responses within their bounds and a line in clamped predictors."""
+
+    __slots__ = ()
+
+
+register_kind(TruncatedClampedMoments)
+for function in (draw_record, offer_block, carry, approximate, log_truncation):
+    function.register(function.registered[(TruncatedMoments,)], TruncatedClampedMoments, compiled=False)
+_draw_line_and_law = draw_theta.registered[(TruncatedMoments,)]
+
+
+@line_in.register
+def _line_in_clamped(model: TruncatedClampedMoments):
+    return len(model.columns)
+
+
+@set_scaled.register
+def _set_scaled(model: TruncatedClampedMoments, values, record, i, centre, by, out):
+    q = len(model.columns)
+    out[:] = record
+    out[i] = centre + by * (record[i] - centre)
+    out[q + i] = clip(out[i])
+    if out[q + i] != record[q + i]:
+        share = share_above(record[q - 1], mean_of(model, values, record), values[q])
+        out[q - 1] = value_at(share, mean_of(model, values, out), values[q])
+        out[2 * q - 1] = out[q - 1]
+
+
+@draw_theta.register
+def _draw_theta_with_scales(model: TruncatedClampedMoments, rng, theta, records, tally):
+    _draw_line_and_law(model, rng, theta, records, tally)
+    if theta.learnt[ACTIVE] > 0.0:
+        scale_with_laws(model, rng, theta, records, tally)

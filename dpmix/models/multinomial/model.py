@@ -130,7 +130,9 @@ class Multinomial(CategoryShares):
     def __init__(self, release: Release, prior: Floats | None = None, list_counts: bool = True) -> None:
         self.known: KnownRelease = known_of(release)
         prior = self.known.prior if prior is None else prior
-        super().__init__(release.n, prior, _categories(release, prior.size))
+        names, size = expect(release.mechanism, PosteriorLaw).categories or (), prior.size
+        places = np.array(names) if len(names) == size else np.arange(1, size + 1)
+        super().__init__(release.n, prior, places)
         self.listed: ListedCounts | None = listed(self.prior, self.known) if list_counts else None
         self.has_log_likelihood = self.listed is not None or self.known.law is None
 
@@ -139,12 +141,6 @@ class Multinomial(CategoryShares):
         if self.listed is not None:
             return ListedChain(self, rng, {})
         return NoisyChain(self, rng) if self.known.law is None else ExchangeChain(self, rng)
-
-
-def _categories(release: Release, d: int) -> NDArray[Any]:
-    """Return the names of the categories where the release tells them, else 1, 2, .."""
-    names = expect(release.mechanism, PosteriorLaw).categories or ()
-    return np.array(names) if len(names) == d else np.arange(1, d + 1)
 
 
 class MultinomialChain(ParametricChain):
@@ -162,9 +158,6 @@ class MultinomialChain(ParametricChain):
 
 class ListedChain(MultinomialChain):
     """Independent draws of the counts from their posterior."""
-
-    def sweep(self, count: int) -> None:
-        """Do nothing: draws are independent."""
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw counts, and probabilities given them."""

@@ -16,7 +16,7 @@ Where there are few enough counts their posterior is computed, and draws are ind
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -50,15 +50,10 @@ AT_ONCE = 1e8
 _GROWTH = 1.15  # of steps between weights that bound a sum
 
 
-class KnownRelease:
+class KnownRelease(NamedTuple):
     """What is known of a release.
 
     Parameters
-    ----------
-    release : Release
-        Of kind ``posterior``.
-
-    Attributes
     ----------
     prior : ndarray (d,)
         The mechanism's.
@@ -74,42 +69,43 @@ class KnownRelease:
         Of their noise, ``"laplace"`` or ``"geometric"``.
     """
 
-    def __init__(self, release: Release) -> None:
-        stated = expect(release.mechanism, PosteriorLaw)
-        self.prior: Floats = np.array(stated.prior, dtype=np.float64)
-        self.n = release.n
-        self.released: Floats = release.values[:, 0] - self.prior
-        self.law = exponential_mechanism_of(stated) if stated.method == "hellinger" else None
-        self.noisy: Floats | None = None
-        self.scale = 0.0
-        self.noise = stated.noise or "laplace"
-        if self.law is not None:
-            self.released = np.rint(self.released)
-            return
-        self.scale = stated.scale[0]
-        if stated.noisy_counts is not None:
-            self.noisy = np.array(stated.noisy_counts, dtype=np.float64)
-        elif self.prior.size == 2:
-            self.noisy = self.released[:1]
-        else:
-            raise DataError(
-                "the release is of three categories or more and does not hold its noisy counts, which the "
-                "nearest posterior does not tell; fit the release file that dpmix privatize writes"
-            )
+    prior: Floats
+    n: int
+    released: Floats
+    law: ExponentialMechanism | None
+    noisy: Floats | None
+    scale: float
+    noise: str
 
 
 def known_of(release: Release) -> KnownRelease:
-    """Return what is known of a release.
+    """Return what is known of a release of kind ``posterior``.
 
     Raises
     ------
     DataError
         When its law cannot be computed.
     """
-    try:
-        return KnownRelease(release)
-    except PrivacyError as error:
-        raise DataError(f"the release cannot be of this mechanism: {error}") from error
+    stated = expect(release.mechanism, PosteriorLaw)
+    prior: Floats = np.array(stated.prior, dtype=np.float64)
+    released: Floats = release.values[:, 0] - prior
+    noise = stated.noise or "laplace"
+    if stated.method == "hellinger":
+        try:
+            law = exponential_mechanism_of(stated)
+        except PrivacyError as error:
+            raise DataError(f"the release cannot be of this mechanism: {error}") from error
+        return KnownRelease(prior, release.n, np.rint(released), law, None, 0.0, noise)
+    if stated.noisy_counts is not None:
+        noisy = np.array(stated.noisy_counts, dtype=np.float64)
+    elif prior.size == 2:
+        noisy = released[:1]
+    else:
+        raise DataError(
+            "the release is of three categories or more and does not hold its noisy counts, which the "
+            "nearest posterior does not tell; fit the release file that dpmix privatize writes"
+        )
+    return KnownRelease(prior, release.n, released, None, noisy, stated.scale[0], noise)
 
 
 def exponential_mechanism_of(law: PosteriorLaw) -> ExponentialMechanism:

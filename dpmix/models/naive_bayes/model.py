@@ -39,15 +39,16 @@ from dpmix.models.naive_bayes.latent_records import (
     sweep_class_counts,
     weigh_cell,
 )
-from dpmix.models.naive_bayes.responses import BayesResponses
+from dpmix.models.naive_bayes.responses import BayesResponses, parameters_of
 from dpmix.models.naive_bayes.section import NaiveBayesModel
 from dpmix.models.sum_augmentation import (
-    REFRESH,
     AugmentedChain,
     default_offers,
     draw_records,
-    draw_theta,
+    offer_to_all,
     recount,
+    save,
+    sweep,
     sweep_bounded_offers,
 )
 from dpmix.numerics.jit import njit
@@ -144,9 +145,8 @@ def _accept(model, rng, room, records, count, left):
     return accepted, left
 
 
-@njit
-def _sweep_classes(model, rng, theta, records, tally, room, moves):
-    """Offer every record a new one; add to `moves` (accepted, made)."""
+@sweep.register
+def _sweep(model: ClassCounts, rng, theta, records, tally, room, moves):
     rest, cells = room.rest, tally.cells
     farthest = 0.0
     for c in range(len(rest)):
@@ -170,31 +170,17 @@ def _sweep_classes(model, rng, theta, records, tally, room, moves):
     moves[1] += len(records)
 
 
-@njit
-def _run_class_sweeps(
-    model, rng, theta, records, tally, room, offer, weights, moves, age, offers, draws, thin, saved, shares
-):
-    """Sweep `thin` times, as `models.sum_augmentation.run_sweeps`, and save the parameters; `draws` times.
+@offer_to_all.register
+def _offer_to_all(model: ClassCounts, rng, theta, records, tally, offer, weights, moves, offers):
+    bound = 2.0 * len(model.levels) * model.rate
+    sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
 
-    saved (draws, I + cells): probabilities of classes, then of levels; shares (draws,) of offers accepted.
-    With rows in neither, nothing is saved.
-    """
-    classes, bound = len(theta.classes), 2.0 * len(model.levels) * model.rate
-    for draw in range(draws):
-        for _ in range(thin):
-            if age[0] % REFRESH == 0:
-                recount(model, records, tally)
-            age[0] += 1
-            if offers > 0:
-                sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
-            else:
-                _sweep_classes(model, rng, theta, records, tally, room, moves)
-            draw_theta(model, rng, theta, records, tally)
-        if len(shares) > 0:
-            saved[draw, :classes] = theta.classes
-            saved[draw, classes:] = theta.levels
-            shares[draw] = moves[0] / moves[1]
-            moves[:] = 0.0
+
+@save.register
+def _save(model: ClassCounts, rng, theta, saved):
+    """Write probabilities of classes (I,), then of levels (cells,)."""
+    saved[: len(theta.classes)] = theta.classes
+    saved[len(theta.classes) :] = theta.levels
 
 
 @njit
@@ -312,22 +298,17 @@ def _parameters(law: NoisyCountsLaw) -> tuple[tuple[Parameter, ...], dict[str, N
 
     Of groups, p is that of the classes within each.
     """
-    levels, groups = law.levels, law.group_names
-    names = law.columns if len(law.columns) == len(levels) + 1 else ("",) * (len(levels) + 1)
-
-    def places(name: str, count: int) -> NDArray[Any]:
-        labels = (law.categories or {}).get(name, ())
-        return np.array(labels) if len(labels) == count else np.arange(1, count + 1)
-
-    own = (GROUP,) if groups else ()
-    coords = {GROUP: np.array(groups)} if groups else {}
-    coords["class"] = places(names[-1], law.classes)
-    found = [Parameter("p", (*own, "class"))]
-    for k, count in enumerate(levels):
-        coords[f"level_{k + 1}"] = places(names[k], count)
-        dims = (*own, "class", f"level_{k + 1}")
-        found.append(Parameter(f"p_feature_{k + 1}", dims, column=names[k]))
-    return (*found, *(parameters_of_groups() if groups else ())), coords
+    sizes, groups = (*law.levels, law.classes), law.group_names
+    names = law.columns if len(law.columns) == len(sizes) else ("",) * len(sizes)
+    labels = [(law.categories or {}).get(name, ()) for name in names]
+    places = [
+        np.array(own) if len(own) == size else np.arange(1, size + 1)
+        for own, size in zip(labels, sizes, strict=True)
+    ]
+    if not groups:
+        return parameters_of(places, names)
+    found, coords = parameters_of(places, names, (GROUP,))
+    return (*found, *parameters_of_groups()), {GROUP: np.array(groups), **coords}
 
 
 class ClassCountsChain(ParametricChain):
@@ -379,12 +360,8 @@ class RecordsChain(AugmentedChain):
         records = np.zeros((model.n, len(model.levels) + 1), dtype=np.int32)
         draw_records(law, rng, theta, records)
         assert model.offers is not None  # the model looks
-        super().__init__(model, rng, law, theta, records, make_cell_tally(law), model.offers)
-        self._scratch = _make_class_room(law)
-
-    def sweep(self, count: int) -> None:
-        """Sweep over records and probabilities."""
-        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+        room = _make_class_room(law)
+        super().__init__(model, rng, law, theta, records, make_cell_tally(law), model.offers, room)
 
     def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
         """Sweep, and save the probabilities, in one call; of groups in one each, for the sizes in between."""
@@ -392,13 +369,8 @@ class RecordsChain(AugmentedChain):
             super().sweep_and_save(draws, thin, first, out)
             return
         saved = np.empty((draws, len(self.theta.classes) + len(self.theta.levels)))
-        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self.run_sweeps(draws, thin, saved, out["acceptance_rate"][first : first + draws])
         self.model.write(slice(first, first + draws), out, saved)
-
-    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
-        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
-        state = (self.law, self.rng, self.theta, self.records, self.tally)
-        _run_class_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the probabilities."""

@@ -17,7 +17,7 @@ and then the probabilities, Dirichlet given these numbers. It costs distinct row
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,21 @@ MOST_CELLS = 1_000_000
 _LEAST = 1e-300
 
 Floats = NDArray[np.float64]
+
+
+def parameters_of(
+    places: Sequence[NDArray[Any]], columns: Sequence[str], own: tuple[str, ...] = ()
+) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
+    """Return the parameters of naive Bayes with their coordinates: `places` of all columns, the class last.
+
+    Each has the dimensions `own` before its others.
+    """
+    coords, found = {"class": places[-1]}, [Parameter("p", (*own, "class"))]
+    for k, levels in enumerate(places[:-1]):
+        coords[f"level_{k + 1}"] = levels
+        dims = (*own, "class", f"level_{k + 1}")
+        found.append(Parameter(f"p_feature_{k + 1}", dims, column=columns[k]))
+    return tuple(found), coords
 
 
 class BayesResponses(ParametricModel):
@@ -76,13 +91,7 @@ class BayesResponses(ParametricModel):
         rows, numbers = np.unique(release.values.astype(np.int64), axis=0, return_counts=True)
         self.rows, self.numbers = np.ascontiguousarray(rows), numbers.astype(np.int64)
         self.start = np.concatenate([[0], np.cumsum(self.levels)]).astype(np.int64)
-        self.coords: dict[str, NDArray[Any]] = {"class": np.array(law.categories[-1])}
-        found = [Parameter("p", ("class",))]
-        for k, names in enumerate(law.categories[:-1]):
-            self.coords[f"level_{k + 1}"] = np.array(names)
-            dims = ("class", f"level_{k + 1}")
-            found.append(Parameter(f"p_feature_{k + 1}", dims, column=release.columns[k]))
-        self.parameters = tuple(found)
+        self.parameters, self.coords = parameters_of([*map(np.array, law.categories)], release.columns)
         self.constants = {"n": release.n, "prior": self.prior}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> BayesChain:

@@ -17,14 +17,8 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.auditing import (
-    AuditedSubject,
-    lower_bound,
-    repeats_after_fork,
-    subject_of,
-    try_out,
-)
-from dpmix.auditing.trial import lowest_bit
+from dpmix.auditing.inputs import AuditedSubject, subject_of
+from dpmix.auditing.trial import lower_bound, lowest_bit, repeats_after_fork, try_out
 from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.curators.mechanism import Mechanism

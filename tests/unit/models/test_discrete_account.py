@@ -9,7 +9,7 @@ import pytest
 
 import dpmix
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.models.discrete.discrete_account import discrete_remarks
+from dpmix.models.discrete.meaning import discrete_remarks
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.headline import USABLE
 

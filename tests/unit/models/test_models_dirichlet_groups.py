@@ -15,8 +15,8 @@ from dpmix.models.dirichlet.build import build
 from dpmix.models.dirichlet.groups import (
     GroupedCompositions,
     GroupedCompositionsChain,
-    _move_apart,
-    _transfer_jointly,
+    move_apart,
+    move_with_records,
 )
 from dpmix.models.dirichlet.latent_records import Shapes, set_shapes
 from dpmix.models.latent_groups import draw_sizes, grouped_sums, next_batch
@@ -113,17 +113,15 @@ def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
 
 def move_alone(chain: GroupedCompositionsChain, count: int, move: str) -> None:
     """Move records or the parameters of two groups together with the rest, and do nothing else."""
-    groups, d = chain.alpha.shape
-    law, plan = chain.model.law, chain.model.plan
-    shapes = Shapes(chain.alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
+    law, held = chain.model.law, chain.held
+    groups = len(held.sums)
     for group in range(groups):
-        set_shapes(Shapes(*(part[group] for part in shapes)))
+        set_shapes(Shapes(*(part[group] for part in held.shapes)))
     for _ in range(count):
         if move.startswith("apart"):
-            _move_apart(law, chain.rng, shapes, chain.held)
+            move_apart(law, chain.rng, held)
             continue
-        pair = next_batch(chain.rng, groups, plan.most)
-        _transfer_jointly(law, chain.rng, shapes, chain.held, *pair)
+        move_with_records(law, chain.rng, held, *next_batch(chain.rng, groups, chain.model.plan.most))
 
 
 def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = False) -> dict[str, float]:
@@ -137,7 +135,8 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
     model.law = model.law._replace(prior=model.prior._replace(shape=shape))
     chain = model.make_chain(rng)
     assert isinstance(chain, GroupedCompositionsChain)
-    chain.slopes.spread[:] = [1.0, 0.6, -0.5, 0.3]  # steep ones, with which moves are nothing but right
+    held = chain.held
+    held.slopes.spread[:] = [1.0, 0.6, -0.5, 0.3]  # steep ones, with which moves are nothing but right
     alphas, sizes, first = np.empty((restarts, groups, d)), np.empty((restarts, groups)), []
     noise, score_noise = [], []  # of what was released last, given the state after it
 
@@ -146,21 +145,21 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
         return rng.gamma(shape, size=(count, groups, d)), np.array([rng.multinomial(n, p) for p in pi])
 
     for row, (start, size) in enumerate(zip(*draw(restarts), strict=True)):
-        chain.alpha[:] = start
-        chain.starts[1:] = np.cumsum(size)
+        held.shapes.alpha[:] = start
+        held.starts[1:] = np.cumsum(size)
         own = np.repeat(start, size, axis=0).T
         logs = np.log(rng.standard_gamma(own + 1.0)) - rng.standard_exponential((d, n)) / own
-        chain.records[:] = logs - np.logaddexp.reduce(logs, axis=0)
+        held.records[:] = logs - np.logaddexp.reduce(logs, axis=0)
         for _ in range(3):
-            censored = np.maximum(chain.records, math.log(threshold))
-            parts = np.split(censored, chain.starts[1:-1], axis=1)
+            censored = np.maximum(held.records, math.log(threshold))
+            parts = np.split(censored, held.starts[1:-1], axis=1)
             sums = np.stack([part.sum(axis=1) for part in parts])
-            chain.sums[:, :d] = sums
+            held.sums[:, :d] = sums
             if choice is not None:
-                own_records = np.split(chain.records, chain.starts[1:-1], axis=1)
-                chain.sums[:, d:] = [choice.counts(records) for records in own_records]
-                model.law.scores.noisy[:] = chain.sums[:, d:].sum(axis=0) + choice.noise(rng)
-            own_sizes = np.diff(chain.starts)
+                own_records = np.split(held.records, held.starts[1:-1], axis=1)
+                held.sums[:, d:] = [choice.counts(records) for records in own_records]
+                model.law.scores.noisy[:] = held.sums[:, d:].sum(axis=0) + choice.noise(rng)
+            own_sizes = np.diff(held.starts)
             model.law.sums[:] = sums - model.law.centre * own_sizes[:, None]
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
             model.law.sizes[:] = own_sizes[:-1] + rng.laplace(0.0, scales[0], groups - 1)
@@ -168,14 +167,14 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
                 move_alone(chain, 60 if alone.startswith("apart") else 12, alone)
             else:
                 chain.sweep(2)
-        alphas[row], sizes[row] = chain.alpha, np.diff(chain.starts)
-        own_records, j = np.split(chain.records, chain.starts[1:-1], axis=1), row % d
-        held = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
-        noise.append(stats.laplace.cdf(model.law.sums[j, j], held, scales[1]))
+        alphas[row], sizes[row] = held.shapes.alpha, np.diff(held.starts)
+        own_records, j = np.split(held.records, held.starts[1:-1], axis=1), row % d
+        kept = np.maximum(own_records[j][j], math.log(threshold)).sum() - model.law.centre * sizes[row, j]
+        noise.append(stats.laplace.cdf(model.law.sums[j, j], kept, scales[1]))
         if choice is not None:
-            score_noise.append(model.law.scores.noisy[j] - choice.counts(chain.records)[j])
-        group = int(np.searchsorted(chain.starts, row % n, side="right")) - 1
-        share, mine = math.exp(chain.records[0, row % n]), chain.alpha[group]
+            score_noise.append(model.law.scores.noisy[j] - choice.counts(held.records)[j])
+        group = int(np.searchsorted(held.starts, row % n, side="right")) - 1
+        share, mine = math.exp(held.records[0, row % n]), held.shapes.alpha[group]
         first.append(stats.beta.cdf(share, mine[0], mine[1:].sum()))
     fresh, fresh_sizes = draw(20 * restarts)
     values = {"first share": float(stats.kstest(first, "uniform").pvalue)}
@@ -220,13 +219,13 @@ def test_joint_law_is_invariant(plan: str, alone: str, scored: bool) -> None:
 def test_sums_kept_are_those_of_the_records(plan: str) -> None:
     release = grouped_release([[3.0, 0.6, 2.0], [1.0, 1.0, 4.0], [2.0, 5.0, 1.0]], [30, 21, 9], 0.05, 2.0, 2)
     chain = model_of(release, plan).make_chain(np.random.default_rng(3))
-    before = chain.starts.copy()
+    held, before = chain.held, chain.held.starts.copy()
     chain.sweep(64 * 5 - 1)  # the next sweep would take them from scratch
-    assert chain.starts[0] == 0 and chain.starts[-1] == 60 and (np.diff(chain.starts) >= 0).all()
-    assert (chain.starts != before).any()
-    parts = np.split(np.maximum(chain.records, math.log(0.05)), chain.starts[1:-1], axis=1)
-    np.testing.assert_allclose(chain.sums, [part.sum(axis=1) for part in parts], rtol=1e-11)
-    np.testing.assert_allclose(np.logaddexp.reduce(chain.records, axis=0), 0.0, atol=1e-12)
+    assert held.starts[0] == 0 and held.starts[-1] == 60 and (np.diff(held.starts) >= 0).all()
+    assert (held.starts != before).any()
+    parts = np.split(np.maximum(held.records, math.log(0.05)), held.starts[1:-1], axis=1)
+    np.testing.assert_allclose(held.sums, [part.sum(axis=1) for part in parts], rtol=1e-11)
+    np.testing.assert_allclose(np.logaddexp.reduce(held.records, axis=0), 0.0, atol=1e-12)
     assert 0.0 < chain.acceptance_rate <= 1.0
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmix.models.latent_groups import next_batch
+from dpmix.models.latent_groups import next_batch, transfer_jointly
 from dpmix.models.linear_regression.build import build
-from dpmix.models.linear_regression.groups import GroupedRegression, GroupedRegressionChain, _transfer_jointly
+from dpmix.models.linear_regression.groups import GroupedRegression, GroupedRegressionChain
 from dpmix.numerics.bounded_normal import share_above
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
@@ -85,11 +85,9 @@ def test_posterior_is_that_of_weighed_databases(prior: str) -> None:
 
 def move_alone(chain: GroupedRegressionChain, count: int) -> None:
     """Move records together with the parameters of both groups, and do nothing else."""
-    law, groups = chain.model.groups, len(chain.values)
-    state = (chain.values, chain.learnt, chain.slopes, chain.records, chain.starts, chain.rests, chain.levels)
     for _ in range(count):
-        pair = next_batch(chain.rng, groups, chain.model.sums.most)
-        _transfer_jointly(law, chain.rng, *state, chain._scratch[3], *pair)
+        pair = next_batch(chain.rng, len(chain.held.values), chain.model.plan.most)
+        transfer_jointly(chain.model.law, chain.rng, chain.held, *pair)
 
 
 def joint_p_values(
@@ -102,34 +100,35 @@ def joint_p_values(
     model = make(line, np.zeros(groups - 1 + 9 * groups), n, joint, offers)
     chain = model.make_chain(rng)
     assert isinstance(chain, GroupedRegressionChain)
+    held = chain.held
     # steep ones, with which moves are nothing but right
-    chain.slopes.spread[:, 0], chain.slopes.spread[:, 1:] = 1.0, 0.4
+    held.slopes.spread[:, 0], held.slopes.spread[:, 1:] = 1.0, 0.4
     p = line.p
     states, (centre, half) = [line.rescaled(start) for start, _ in starts], line.frame
     found: list[list[dict[str, Any]]] = [[] for _ in range(groups)]
     sizes, noises = np.empty((restarts, groups)), []
     for i in range(restarts):
         own_sizes = rng.multinomial(n, rng.dirichlet(np.ones(groups)))
-        chain.starts[1:] = np.cumsum(own_sizes)
+        held.starts[1:] = np.cumsum(own_sizes)
         for g, (_, data) in enumerate(starts):
-            chain.values[g] = states[g][i]
-            own = chain.records[chain.starts[g] : chain.starts[g + 1]]
+            held.values[g] = states[g][i]
+            own = held.records[held.starts[g] : held.starts[g + 1]]
             own[:, : p + 1] = (data[i, : own_sizes[g]] - centre) / half
             own[:, p + 1 :] = line.units(data[i, : own_sizes[g]])
         for _ in range(3):
-            now = np.diff(chain.starts)
-            model.groups.sizes[:] = now[:-1] + rng.laplace(0.0, SCALES[0], groups - 1)
+            now = np.diff(held.starts)
+            model.law.sizes[:] = now[:-1] + rng.laplace(0.0, SCALES[0], groups - 1)
             for g in range(groups):
-                own = centre + half * chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
+                own = centre + half * held.records[held.starts[g] : held.starts[g + 1], : p + 1]
                 sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
-                model.groups.sums[g] = sums + rng.laplace(0.0, SCALES[1], 9)
-            chain.age[0] = 0  # take sums from scratch
+                model.law.sums[g] = sums + rng.laplace(0.0, SCALES[1], 9)
+            held.age[0] = 0  # take sums from scratch
             if alone:
                 for g in range(groups):
-                    own = centre + half * chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
+                    own = centre + half * held.records[held.starts[g] : held.starts[g + 1], : p + 1]
                     sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
-                    chain.rests[g] = model.groups.sums[g] - sums
-                    chain.levels[g, 0] = np.abs(chain.rests[g]).sum()
+                    held.rests[g] = model.law.sums[g] - sums
+                    held.levels[g, 0] = np.abs(held.rests[g]).sum()
                 move_alone(chain, 12)
             else:
                 chain.sweep(2)
@@ -140,8 +139,8 @@ def joint_p_values(
         for g in range(groups):
             found[g].append({name: values[g] for name, values in theta(drawn).items()})
         place = i % n
-        g = int(np.searchsorted(chain.starts, place, side="right")) - 1
-        record, values = chain.records[place], chain.values[g]
+        g = int(np.searchsorted(held.starts, place, side="right")) - 1
+        record, values = held.records[place], held.values[g]
         taken = record[p + 1 : -1] if line.clamped_predictors else record[:p]
         mean = values[0] + taken @ values[1 : p + 1]
         noise = (record[p] - mean) / values[p + 1]
@@ -212,17 +211,17 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     values[:2] = [20.0, 11.0]
     model = make(FREE, values, 40, *SAMPLERS[sampler])
     chain = model.make_chain(np.random.default_rng(3))
-    before = chain.starts.copy()
+    held, before = chain.held, chain.held.starts.copy()
     chain.sweep(64 * 5 - 1)  # the next sweep would take them from scratch
-    assert chain.starts[0] == 0 and chain.starts[-1] == 40 and (chain.starts != before).any()
+    assert held.starts[0] == 0 and held.starts[-1] == 40 and (held.starts != before).any()
     centre, half = FREE.frame
-    records = centre + half * chain.records[:, :3]
-    np.testing.assert_allclose(chain.records[:, 3:], FREE.units(records), atol=1e-12)
+    records = centre + half * held.records[:, :3]
+    np.testing.assert_allclose(held.records[:, 3:], FREE.units(records), atol=1e-12)
     for g in range(3):
-        own = records[chain.starts[g] : chain.starts[g + 1]]
-        wanted = model.groups.sums[g] - databases.grouped_sums(FREE, own, np.array(len(own)), CENTRE)
-        np.testing.assert_allclose(chain.rests[g], wanted, atol=1e-11)
-        assert chain.levels[g, 0] == pytest.approx(np.abs(wanted).sum())
+        own = records[held.starts[g] : held.starts[g + 1]]
+        wanted = model.law.sums[g] - databases.grouped_sums(FREE, own, np.array(len(own)), CENTRE)
+        np.testing.assert_allclose(held.rests[g], wanted, atol=1e-11)
+        assert held.levels[g, 0] == pytest.approx(np.abs(wanted).sum())
 
 
 def test_draws_are_the_same_in_chunks_and_have_their_names() -> None:
