@@ -57,7 +57,7 @@ class _Telling(Watch):
 def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
     """Do a run, or what is left of it, write its result, and return it, the row of the table.
 
-    `told` is what `dpmix.api.sweep_prepare.Prepared.order` returns; `say` is told how far the run is.
+    `told` is what `dpmix.api.sweep.Prepared.order` returns; `say` is told how far the run is.
 
     Raises
     ------
