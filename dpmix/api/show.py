@@ -46,6 +46,7 @@ from dpmix.spec.sweep_spec import load_sweep
 from dpmix.store.frames import FIRST, to_notebook
 from dpmix.store.h5 import reading
 from dpmix.store.tree import Node, read
+from dpmix.summary.subject import adjacency_of, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame
@@ -305,10 +306,14 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     held = read_file(path)
     attrs, law = held.attrs, held.mechanism
     chains, draws = len(held.ids), held.draws
-    numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
-    trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
-    words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency, grouped=bool(law.groups))
-    flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
+    numbers = dict(zip(("epsilon", "delta", "rho"), stated_parameters(attrs), strict=True))
+    words = guarantee_in_words(
+        **numbers,
+        trust=str(attrs.get("trust", "local")),
+        adjacency=adjacency_of(attrs),
+        grouped=bool(law.groups),
+    )
+    flags = {"private": is_private(attrs), "simulated": is_simulated(attrs)}
     guarantee = guarantee_sentence(law, as_stated(words) if law.elsewhere else words, **flags)
     n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))
     done = done_in_words(law, max(n, 1), dates=bool(attrs.get("dates")))
@@ -351,12 +356,6 @@ def _variables(held: ChainSet, path: Path) -> list[str]:
     with reading(path) as root:
         posterior = root.group("posterior")
         return [name for name in posterior.names()[0] if posterior[name].dims[:2] == ("chain", "draw")]
-
-
-def _number(value: Any) -> float | None:
-    if value is None or isinstance(value, str) or not np.isfinite(value):
-        return None
-    return float(value)
 
 
 def _described(path: Path, text: str) -> dict[str, str]:
