@@ -33,7 +33,6 @@ DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS, _KEPT = 5, 2  # of quantities, in a terminal; in a narrow one
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
 _ROUNDING = 1e-9  # of exponentials of logarithms
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _PANELS = 4  # at most
 _LEAST_TICKS, _MOST_TICKS = 3, 8  # at the vertical axis
 _MOST_SAID = 6  # epsilons and numbers of records in a caption
@@ -393,7 +392,7 @@ def draw(advice: Advice) -> Figure:
 
     Points of global releases are hollow.
     """
-    from dpmix.store.html import COLOURS, INK, STYLES, drawings  # late: matplotlib takes its time
+    from dpmix.store.html import INK, drawings, line_style  # late: matplotlib takes its time
 
     sizes = sorted({row.n for row in advice.rows})
     if len(sizes) > _PANELS:
@@ -415,13 +414,11 @@ def draw(advice: Advice) -> Figure:
                 (line,) = axes.plot(
                     [row.epsilon for row in own],
                     [row.expected(name) for row in own],
-                    color=COLOURS[place % len(COLOURS)],
-                    ls=STYLES[place // len(COLOURS) % len(STYLES)],
-                    marker=_MARKS[place % len(_MARKS)],
                     markersize=4.5,
                     markerfacecolor=None if trust == "local" else "white",
                     lw=1.4,
                     label=f"{kind} ({trust})",
+                    **line_style(place, marked=True),
                 )
                 lines.append(line)
             if wanted is not None:
