@@ -141,10 +141,7 @@ def planned(
 ) -> tuple[list[str], list[NamedChains], list[SummarySpec]]:
     """Return the files, their chains and what is asked of each, after all checks but those of computing.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `contrast`.
+    Raises UsageError, SpecError and DataError as `contrast`.
     """
     check_outputs(output=output, report=report)
     files = files_of(chain_paths, "chain_paths")

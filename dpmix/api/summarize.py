@@ -141,10 +141,7 @@ def planned(
 ) -> tuple[Chains | NamedChains, SummarySpec, str] | Release:
     """Return the chains, what is asked of them and the first file's name; or a released posterior.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `summarize`.
+    Raises UsageError, SpecError and DataError as `summarize`.
     """
     check_outputs(output=output, report=report)
     overrides = check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")

@@ -306,10 +306,7 @@ def do_one(
 def gather(spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[str] = ()) -> SweepResult:
     """Write tables and figures of what is finished, and run nothing.
 
-    Raises
-    ------
-    SpecError, UsageError, DataError
-        As `sweep`.
+    Raises SpecError, UsageError and DataError as `sweep`.
     """
     ready = prepare(spec, output, overrides, calibrated=False)
     ready.folder.open()
@@ -354,10 +351,7 @@ def emit(
     Path
         The file.
 
-    Raises
-    ------
-    SpecError, UsageError, DataError, PrivacyError
-        As `sweep`.
+    Raises SpecError, UsageError, DataError and PrivacyError as `sweep`.
     """
     if kind not in KINDS:
         raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
@@ -412,10 +406,7 @@ def plan(
 
     With `force` no run counts as finished, as `sweep` would make all anew.
 
-    Raises
-    ------
-    SpecError, UsageError, DataError, PrivacyError
-        As `sweep`.
+    Raises SpecError, UsageError, DataError and PrivacyError as `sweep`.
     """
     settings = (*overrides_of(overrides), *naming_ledger(ledger, dataset))
     ready = prepare(

@@ -431,10 +431,7 @@ def compared_of_groups(
 ) -> tuple[list[Stored], tuple[str, str], bool]:
     """Return what of two groups is compared, which two these are, and whether it is their shares.
 
-    Raises
-    ------
-    DataError, UsageError
-        As `contrast_groups`.
+    Raises DataError and UsageError as `contrast_groups`.
     """
     held = [p for p in chains.parameters if p.groups and p.role in ("scalar", "shares")]
     compared = [p for p in held if p.name not in _SIZES]
@@ -536,10 +533,7 @@ _HALVINGS = 60
 def compared_of_fits(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Sequence[Stored], bool]:
     """Return the shares of two fits, which are compared, and whether their draws are those of bootstraps.
 
-    Raises
-    ------
-    DataError
-        As `contrast_chains`.
+    Raises DataError as `contrast_chains`.
     """
     for file, chains in zip(files, pair, strict=True):
         known = next((p.groups for p in chains.parameters if p.groups), None)
