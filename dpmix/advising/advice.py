@@ -224,7 +224,8 @@ class Advice(Tabulated):
             ),
         ]
         if any(row.needed is not None for row in self.rows):
-            for key, label, form in (("n", "needs n", _two_digits), ("epsilon", "or epsilon", _three_digits)):
+            forms = ("n", "needs n", _two_digits), ("epsilon", "or epsilon", "{:.3g}".format)
+            for key, label, form in forms:
                 values = [row.needed_in_words(key, form) for row in self.rows]
                 columns.append(TableColumn(f"needed_{key}", values, label, str))
         least = [row.least for row in self.rows]
@@ -285,11 +286,6 @@ def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:
     found += [name for name in every if name not in target]
     found = [name for name in every if name in found[:_MOST_COLUMNS]]
     return found + ([BAND] if rows and rows[0].band is not None else [])
-
-
-def _three_digits(epsilon: float) -> str:
-    """Return an epsilon with three digits."""
-    return f"{epsilon:.3g}"
 
 
 def _two_digits(n: int) -> str:

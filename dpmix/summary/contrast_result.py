@@ -391,7 +391,8 @@ def contrast_groups(
         draws = chains.read(parameter)
         full = np.reshape(parameter.labels(), (len(known), -1))[places[0]].tolist()  # in the first group
         first, second = (draws[:, :, place].reshape(*draws.shape[:2], -1) for place in places)
-        for entry, name in enumerate(_rows(parameter, of_shares)):
+        rows = _components(parameter) if of_shares else replace(parameter, dims=parameter.dims[1:]).labels()
+        for entry, name in enumerate(rows):
             difference = _group_difference(name, first[:, :, entry] - second[:, :, entry], wide, level)
             if not of_shares:
                 difference = replace(difference, **_meant(name, subject, dated))
@@ -484,13 +485,6 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, str
             hint = f"did you mean {near[0]}?" if near else f"there are {listed}".rstrip()
             raise UsageError(f"--groups: the release has no group {name}; {hint}")
     return names[0], names[1]
-
-
-def _rows(parameter: Stored, of_shares: bool) -> list[str]:
-    """Return the names of its entries, without the group; of shares those of the categories alone."""
-    if of_shares:
-        return _components(parameter)
-    return replace(parameter, dims=parameter.dims[1:]).labels()
 
 
 def _components(shares: Stored) -> list[str]:
