@@ -248,7 +248,8 @@ def _states(release: Release) -> list[ResultSection]:
         "bypassed": "entered in no ledger, though there is one",
     }
     proved = {True: "the guarantee is proved", False: "the guarantee is not proved"}
-    guarantees = release.private and (_finite(release.epsilon), _finite(release.rho)) != (None, None)
+    stated = (release.epsilon, release.rho)
+    guarantees = release.private and any(each is not None and math.isfinite(each) for each in stated)
     shown = release.proved if guarantees else None
     words = [
         order.get(release.order or "", ""),
@@ -256,22 +257,18 @@ def _states(release: Release) -> list[ResultSection]:
         ledger.get(release.ledger or "", ""),
         f"dpmix {release.dpmix_version}, {release.created_at}",
     ]
-    numbers = {name: _finite(getattr(release, name)) for name in ("epsilon", "delta", "rho")}
-    plain = {name: getattr(release, name) for name in ("adjacency", "trust", "private", "simulated")}
-    plain |= {name: getattr(release, name) for name in ("order", "ledger", "created_at", "dpmix_version")} | {
-        "proved": shown
+    names = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated")
+    plain = {
+        name: getattr(release, name) for name in (*names, "order", "ledger", "created_at", "dpmix_version")
     }
+    plain["proved"] = shown
     unit = release.unit
     plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
     return [
         fact("stated", None, "; ".join(filter(None, words)), "made"),
-        *(ResultSection(name, value) for name, value in {**numbers, **plain}.items()),
+        *(ResultSection(name, value) for name, value in plain.items()),
         ResultSection("mechanism", release.mechanism.stated()),
     ]
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _table_of_rows(frame: Frame) -> Table:
