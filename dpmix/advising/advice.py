@@ -33,7 +33,6 @@ DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS, _KEPT = 5, 2  # of quantities, in a terminal; in a narrow one
 _FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
 _ROUNDING = 1e-9  # of exponentials of logarithms
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _PANELS = 4  # at most
 _LEAST_TICKS, _MOST_TICKS = 3, 8  # at the vertical axis
 _MOST_SAID = 6  # epsilons and numbers of records in a caption
@@ -225,7 +224,8 @@ class Advice(Tabulated):
             ),
         ]
         if any(row.needed is not None for row in self.rows):
-            for key, label, form in (("n", "needs n", _two_digits), ("epsilon", "or epsilon", _three_digits)):
+            forms = ("n", "needs n", _two_digits), ("epsilon", "or epsilon", "{:.3g}".format)
+            for key, label, form in forms:
                 values = [row.needed_in_words(key, form) for row in self.rows]
                 columns.append(TableColumn(f"needed_{key}", values, label, str))
         least = [row.least for row in self.rows]
@@ -286,11 +286,6 @@ def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:
     found += [name for name in every if name not in target]
     found = [name for name in every if name in found[:_MOST_COLUMNS]]
     return found + ([BAND] if rows and rows[0].band is not None else [])
-
-
-def _three_digits(epsilon: float) -> str:
-    """Return an epsilon with three digits."""
-    return f"{epsilon:.3g}"
 
 
 def _two_digits(n: int) -> str:
@@ -393,7 +388,7 @@ def draw(advice: Advice) -> Figure:
 
     Points of global releases are hollow.
     """
-    from dpmix.store.html import COLOURS, INK, STYLES, drawings  # late: matplotlib takes its time
+    from dpmix.store.html import INK, drawings, line_style  # late: matplotlib takes its time
 
     sizes = sorted({row.n for row in advice.rows})
     if len(sizes) > _PANELS:
@@ -415,13 +410,11 @@ def draw(advice: Advice) -> Figure:
                 (line,) = axes.plot(
                     [row.epsilon for row in own],
                     [row.expected(name) for row in own],
-                    color=COLOURS[place % len(COLOURS)],
-                    ls=STYLES[place // len(COLOURS) % len(STYLES)],
-                    marker=_MARKS[place % len(_MARKS)],
                     markersize=4.5,
                     markerfacecolor=None if trust == "local" else "white",
                     lw=1.4,
                     label=f"{kind} ({trust})",
+                    **line_style(place, marked=True),
                 )
                 lines.append(line)
             if wanted is not None:

@@ -285,10 +285,7 @@ def plan(
 ) -> None:
     """Do the checks of `advise` that take no computing: of options, report, population, bounds and laws.
 
-    Raises
-    ------
-    SpecError, UsageError, PrivacyError
-        As `advise`.
+    Raises SpecError, UsageError and PrivacyError as `advise`.
     """
     checked_report(report, force)
     epsilons, records = epsilons_of(epsilon), records_of(n)

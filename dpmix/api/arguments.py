@@ -57,10 +57,7 @@ def file_of(given: object, name: str, what: str = "file") -> Path:
 def files_of(given: object, name: str) -> list[str]:
     """Return the files of an argument that takes one or several; as they were given, for messages.
 
-    Raises
-    ------
-    UsageError
-        As `file_of`.
+    Raises UsageError as `file_of`.
     """
     found = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
     return [each if isinstance(each, str) else str(file_of(each, name)) for each in found]
@@ -69,10 +66,7 @@ def files_of(given: object, name: str) -> list[str]:
 def check_outputs(**given: object) -> None:
     """Refuse outputs, by the names of their arguments, that are neither paths nor None.
 
-    Raises
-    ------
-    UsageError
-        As `file_of`.
+    Raises UsageError as `file_of`.
     """
     for name, each in given.items():
         if each is not None:

@@ -186,10 +186,7 @@ class _Seen(Exception):  # noqa: N818 - no error: the first record is there
 def check_first(source: TableSource, inputs: Sequence[Input]) -> None:
     """Look at a table as `read_pieces` does, no further than its first record.
 
-    Raises
-    ------
-    DataError
-        As `read_pieces`.
+    Raises DataError as `read_pieces`.
     """
 
     def take(_: Piece, first: int) -> None:

@@ -105,10 +105,7 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     For so many columns of records, else those of `public_of`, or as many as the mechanism is stated for; and
     n records, else those of the spec, or of the data where the guarantee depends on it.
 
-    Raises
-    ------
-    SpecError, PrivacyError, DataError
-        As `calibrate`.
+    Raises SpecError, PrivacyError and DataError as `calibrate`.
     """
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise to add, such as {kind: laplace, epsilon: 1.0}")

@@ -81,10 +81,8 @@ def release_records(
     seeded : str
         What is seeded of simulated records, such as "noise".
 
-    Raises
-    ------
-    PrivacyError, DataError, UsageError
-        As `heed`, `Spending.reserve`, `Sanitizer.release` and `write`.
+    Raises PrivacyError, DataError and UsageError as `heed`, `Spending.reserve`, `Sanitizer.release` and
+    `write`.
     """
     heed([*of_release(subject, records.n), *also, *of_ledger(spending)], spec, entering.yes, quiet=quiet)
     guarantee = of_part(spec, subject.guarantee)
@@ -141,10 +139,7 @@ def steps_of(
 ) -> list[str]:
     """Say what a release would do and enter, without drawing anything; what is said before it is said.
 
-    Raises
-    ------
-    PrivacyError, DataError, UsageError
-        As `heed` and `entry_steps`.
+    Raises PrivacyError, DataError and UsageError as `heed` and `entry_steps`.
     """
     yes = entering is not None and entering.yes
     heed([*of_release(subject, n), *also, *of_ledger(spending)], spec, yes)

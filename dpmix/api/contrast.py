@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmix.api.arguments import check_outputs, files_of, real_of
 from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
@@ -25,7 +25,7 @@ from dpmix.summary.contrast_result import (
     contrast_groups,
     same_release,
 )
-from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words
+from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words, stated_parameters
 from dpmix.summary.summary_of_chains import summarize_parametric
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ def planned(
 ) -> tuple[list[str], list[NamedChains], list[SummarySpec]]:
     """Return the files, their chains and what is asked of each, after all checks but those of computing.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `contrast`.
+    Raises UsageError, SpecError and DataError as `contrast`.
     """
     check_outputs(output=output, report=report)
     files = files_of(chain_paths, "chain_paths")
@@ -222,8 +219,7 @@ def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> JointGuaran
 
 def _guarantee(chains: ChainSet) -> Guarantee:
     """Return the guarantee of the release behind chains; None for what does not apply."""
-    epsilon, delta, rho = (_finite(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
-    return Guarantee(epsilon, delta, rho, adjacency=Adjacency(adjacency_of(chains.attrs)))
+    return Guarantee(*stated_parameters(chains.attrs), adjacency=Adjacency(adjacency_of(chains.attrs)))
 
 
 def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> JointGuarantee:
@@ -233,7 +229,3 @@ def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> JointG
     if any(chains.mechanism.elsewhere for chains in behind):
         level = as_stated(level)
     return JointGuarantee(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
-
-
-def _finite(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(float(value)) else float(value)

@@ -213,10 +213,7 @@ def plan(
 ) -> str:
     """Say what `fit` would do, after the same checks of spec, release and output.
 
-    Raises
-    ------
-    SpecError, UsageError, DataError
-        As `fit`.
+    Raises SpecError, UsageError and DataError as `fit`.
     """
     going_on = ""
     job, final = _prepare(

@@ -236,10 +236,7 @@ def counts_of(
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
-    Raises
-    ------
-    SpecError, DataError
-        As `count_release`.
+    Raises SpecError and DataError as `count_release`.
     """
     counts: Counts | HistogramCounts
     if release.mechanism.released == "histogram":

@@ -164,10 +164,7 @@ def planned(
 ) -> tuple[ChainSet, TableFiles, Predictor]:
     """Return the chains, the table, of which nothing is read yet, and what predicts.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `predict`.
+    Raises UsageError, SpecError and DataError as `predict`.
     """
     overrides = [*overrides_of(overrides), *([] if interval is None else [f"summary.interval={interval}"])]
     check_overrides(overrides)
@@ -181,10 +178,7 @@ def planned(
 def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predictions:
     """Predict the records of `summary.at`.
 
-    Raises
-    ------
-    DataError
-        As `predict`; for more than `MOST_IN_SUMMARY` records.
+    Raises DataError as `predict`; for more than `MOST_IN_SUMMARY` records.
     """
     table = options.table
     assert table is not None  # the caller looks
@@ -257,10 +251,7 @@ def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
 def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: bool) -> None:
     """Refuse before any work an output that is no CSV file, exists, or would replace an input.
 
-    Raises
-    ------
-    UsageError, DataError
-        As `dpmix.store.atomic.check_output`.
+    Raises UsageError and DataError as `dpmix.store.atomic.check_output`.
     """
     if any(os.path.realpath(output) == os.path.realpath(path) for path in inputs):
         raise UsageError(f"{output} is one of the inputs; give the output another name")

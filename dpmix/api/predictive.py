@@ -276,10 +276,7 @@ def planned(
 ) -> tuple[Chains | NamedChains, int]:
     """Return the chains that records are drawn from and how many, after all checks but those of drawing.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `predictive_records`.
+    Raises UsageError, SpecError and DataError as `predictive_records`.
     """
     check_outputs(output=output)
     paths = files_of(chains, "chains")

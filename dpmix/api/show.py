@@ -46,6 +46,7 @@ from dpmix.spec.sweep_spec import load_sweep
 from dpmix.store.frames import FIRST, to_notebook
 from dpmix.store.h5 import reading
 from dpmix.store.tree import Node, read
+from dpmix.summary.subject import adjacency_of, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:
     from dpmix.store.frames import Frame
@@ -247,7 +248,8 @@ def _states(release: Release) -> list[ResultSection]:
         "bypassed": "entered in no ledger, though there is one",
     }
     proved = {True: "the guarantee is proved", False: "the guarantee is not proved"}
-    guarantees = release.private and (_finite(release.epsilon), _finite(release.rho)) != (None, None)
+    stated = (release.epsilon, release.rho)
+    guarantees = release.private and any(each is not None and math.isfinite(each) for each in stated)
     shown = release.proved if guarantees else None
     words = [
         order.get(release.order or "", ""),
@@ -255,22 +257,18 @@ def _states(release: Release) -> list[ResultSection]:
         ledger.get(release.ledger or "", ""),
         f"dpmix {release.dpmix_version}, {release.created_at}",
     ]
-    numbers = {name: _finite(getattr(release, name)) for name in ("epsilon", "delta", "rho")}
-    plain = {name: getattr(release, name) for name in ("adjacency", "trust", "private", "simulated")}
-    plain |= {name: getattr(release, name) for name in ("order", "ledger", "created_at", "dpmix_version")} | {
-        "proved": shown
+    names = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated")
+    plain = {
+        name: getattr(release, name) for name in (*names, "order", "ledger", "created_at", "dpmix_version")
     }
+    plain["proved"] = shown
     unit = release.unit
     plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
     return [
         fact("stated", None, "; ".join(filter(None, words)), "made"),
-        *(ResultSection(name, value) for name, value in {**numbers, **plain}.items()),
+        *(ResultSection(name, value) for name, value in plain.items()),
         ResultSection("mechanism", release.mechanism.stated()),
     ]
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _table_of_rows(frame: Frame) -> Table:
@@ -305,10 +303,14 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     held = read_file(path)
     attrs, law = held.attrs, held.mechanism
     chains, draws = len(held.ids), held.draws
-    numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
-    trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
-    words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency, grouped=bool(law.groups))
-    flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
+    numbers = dict(zip(("epsilon", "delta", "rho"), stated_parameters(attrs), strict=True))
+    words = guarantee_in_words(
+        **numbers,
+        trust=str(attrs.get("trust", "local")),
+        adjacency=adjacency_of(attrs),
+        grouped=bool(law.groups),
+    )
+    flags = {"private": is_private(attrs), "simulated": is_simulated(attrs)}
     guarantee = guarantee_sentence(law, as_stated(words) if law.elsewhere else words, **flags)
     n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))
     done = done_in_words(law, max(n, 1), dates=bool(attrs.get("dates")))
@@ -351,12 +353,6 @@ def _variables(held: ChainSet, path: Path) -> list[str]:
     with reading(path) as root:
         posterior = root.group("posterior")
         return [name for name in posterior.names()[0] if posterior[name].dims[:2] == ("chain", "draw")]
-
-
-def _number(value: Any) -> float | None:
-    if value is None or isinstance(value, str) or not np.isfinite(value):
-        return None
-    return float(value)
 
 
 def _described(path: Path, text: str) -> dict[str, str]:

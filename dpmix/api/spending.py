@@ -150,10 +150,7 @@ def entry_steps(
 ) -> list[str]:
     """Say what a release would enter in the ledger of its spec, or that it is bypassed; nothing without one.
 
-    Raises
-    ------
-    DataError, PrivacyError, UsageError
-        As `Spending.foresee`.
+    Raises DataError, PrivacyError and UsageError as `Spending.foresee`.
     """
     if spending is not None:
         return [spending.plan(guarantee)]
@@ -246,20 +243,14 @@ class Spending:
     def name(self) -> str:
         """Return the name under which a release would be entered.
 
-        Raises
-        ------
-        DataError, UsageError
-            As `foresee`.
+        Raises DataError and UsageError as `foresee`.
         """
         return read_ledger(self.path).name(self._stated)
 
     def plan(self, guarantee: Guarantee) -> str:
         """Say what a release would enter, and what would remain, and enter nothing.
 
-        Raises
-        ------
-        DataError, PrivacyError, UsageError
-            As `foresee`.
+        Raises DataError, PrivacyError and UsageError as `foresee`.
         """
         check_writable(self.path)
         start = "start the ledger" if self.entering.new else "enter this in the ledger"
@@ -293,10 +284,7 @@ class Spending:
     def draft(self) -> Book:
         """Return a copy of the ledger, in which releases can be entered and are never written.
 
-        Raises
-        ------
-        DataError
-            As `foresee`.
+        Raises DataError as `foresee`.
         """
         return read_ledger(self.path)
 
@@ -310,10 +298,7 @@ class Spending:
     ) -> int:
         """Enter a release in an open ledger, or in a draft of it to see whether it and later ones could be.
 
-        Raises
-        ------
-        PrivacyError, UsageError
-            As `reserve`.
+        Raises PrivacyError and UsageError as `reserve`.
         """
         name = book.name(self._stated)  # before anything is entered under it
         agreed = self._agreed(book)
@@ -387,10 +372,8 @@ def set_budget(
 
     A dry run changes a copy alone, and says what the ledger would say.
 
-    Raises
-    ------
-    DataError, PrivacyError, UsageError
-        As `Spending.reserve`; for a part of a table, whose budget is the whole's.
+    Raises DataError, PrivacyError and UsageError as `Spending.reserve`; for a part of a table, whose budget
+    is the whole's.
     """
     if dry_run:
         check_start(ledger, new_ledger)

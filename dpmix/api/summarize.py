@@ -141,17 +141,16 @@ def planned(
 ) -> tuple[Chains | NamedChains, SummarySpec, str] | Release:
     """Return the chains, what is asked of them and the first file's name; or a released posterior.
 
-    Raises
-    ------
-    UsageError, SpecError, DataError
-        As `summarize`.
+    Raises UsageError, SpecError and DataError as `summarize`.
     """
     check_outputs(output=output, report=report)
     overrides = check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
     paths = files_of(chain_paths, "chain_paths")
     targets = [Path(target) for target in (output, report) if target is not None]
     for target in targets:
-        _check_target(target, paths, force=force)
+        if any(os.path.realpath(target) == os.path.realpath(path) for path in paths):
+            raise UsageError(f"{target} is one of the chains files; give the output another name")
+        check_output(target, force=force)
     if output is not None:
         check_suffix(output, "a summary")
     if report is not None:
@@ -222,10 +221,3 @@ def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
     if not chains.kept.size and not kept_by_counts(chains).size:  # as of many records, which take a while
         return None
     return true_labels(str(name), int(n), int(seed))
-
-
-def _check_target(target: Path, sources: Sequence[PathLike], *, force: bool) -> None:
-    """Refuse before any work an output that exists, cannot be written, or would replace a chains file."""
-    if any(os.path.realpath(target) == os.path.realpath(source) for source in sources):
-        raise UsageError(f"{target} is one of the chains files; give the output another name")
-    check_output(target, force=force)

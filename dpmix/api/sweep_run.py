@@ -27,6 +27,7 @@ from dpmix.run.exit_codes import explain, heed_signals
 from dpmix.run.progress import Watch
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading
+from dpmix.summary.subject import stated_parameters
 from dpmix.summary.summary_result import Summary
 from dpmix.sweeping.folder import Folder, RunFolder, identity_of
 from dpmix.sweeping.plan import Planned
@@ -57,7 +58,7 @@ class _Telling(Watch):
 def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
     """Do a run, or what is left of it, write its result, and return it, the row of the table.
 
-    `told` is what `dpmix.api.sweep_prepare.Prepared.order` returns; `say` is told how far the run is.
+    `told` is what `dpmix.api.sweep.Prepared.order` returns; `say` is told how far the run is.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Ro
         attrs = root.attrs
     row: Row = {"run": run.name} | ({"name": run.label} if run.label else {})
     row |= run.values(keys) | {"seed": spec.sampler.seed if run.seed is None else run.seed}
-    row |= {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
+    row |= dict(zip(("epsilon", "delta", "rho"), stated_parameters(attrs), strict=True))
     row |= {"n": summary.n, "private": bool(attrs.get("private")), "simulated": bool(attrs.get("simulated"))}
     row |= diagnostics(summary) | scores(summary, simulate)
     if summary.clustering is not None and summary.clustering.estimate.ari is not None:
@@ -144,12 +145,6 @@ def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Ro
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()
     }
-
-
-def _number(value: Any) -> float | None:
-    """Return a number that JSON can hold, else None."""
-    number = float("nan") if value is None else float(value)
-    return number if abs(number) < float("inf") else None
 
 
 def main() -> None:

@@ -153,10 +153,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
 
     What is said before a release is said on standard error.
 
-    Raises
-    ------
-    SpecError, DataError, PrivacyError
-        As `synthesize`.
+    Raises SpecError, DataError and PrivacyError as `synthesize`.
     """
     spending = spending_of(spec, entering=entering)
     generator = planned(spec, counting=True)
@@ -169,10 +166,7 @@ def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
 
     Standard input is read for it where that is what it is for (`counting`).
 
-    Raises
-    ------
-    SpecError, DataError, PrivacyError
-        As `synthesize`.
+    Raises SpecError, DataError and PrivacyError as `synthesize`.
     """
     section = section_of(spec)
     n = _stated_n(spec)
@@ -214,10 +208,7 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
     the curator's alone, as is said on standard error: ``delta_instance`` (or ``epsilon_instance`` where the
     guarantee is pure) and ``instance``. Without ``data`` nothing confidential is read.
 
-    Raises
-    ------
-    SpecError, DataError, PrivacyError
-        As `synthesize`.
+    Raises SpecError, DataError and PrivacyError as `synthesize`.
     """
     records = None if spec.data is None or is_stream(spec.data.path) else load_records(spec)
     if records is None:

@@ -148,10 +148,7 @@ def plan(
 ) -> str:
     """Say what `tally` would do, after the checks that need no counting.
 
-    Raises
-    ------
-    SpecError, UsageError, DataError
-        As `tally`.
+    Raises SpecError, UsageError and DataError as `tally`.
     """
     parts = files_of(parts, "parts")
     checked = None if spec is None else load_spec(spec, overrides)

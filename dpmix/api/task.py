@@ -72,10 +72,7 @@ def parametric_task(
 
     `about`: whether the spec's `release` section is about this release.
 
-    Raises
-    ------
-    SpecError, DataError
-        As `build`, and for a choice among the columns of the release.
+    Raises SpecError and DataError as `build`, and for a choice among the columns of the release.
     """
     check_columns(spec, release, about)
     return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
@@ -237,9 +236,9 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
     n = stated if getattr(spec.mechanism, "n", None) else min(int(stated), _MOST_RECORDS)
     names = data.columns if data is not None else None
     if not spec.mechanism.protects:
-        bounds = spec.mechanism.domain or ((0.0, 1.0),)
-        values = _uniform(bounds, n, rng)
-        names = names or tuple(f"column {i + 1}" for i in range(len(bounds)))
+        low, high = np.array(spec.mechanism.domain or ((0.0, 1.0),), dtype=np.float64).T
+        values = rng.uniform(low, high, size=(n, low.size))
+        names = names or tuple(f"column {i + 1}" for i in range(low.size))
         kind = law_of({"kind": "none"})
         return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
     mechanism = mechanism_of(spec, n=n)
@@ -249,8 +248,3 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
         values = np.column_stack([values, rng.integers(groups.count, size=n)])
     names = names or tuple(f"column {i + 1}" for i in range(values.shape[1] - (groups is not None)))
     return mechanism.simulate(values, names, rng)[0]
-
-
-def _uniform(bounds: Sequence[tuple[float, float]], n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    low, high = np.array(bounds, dtype=np.float64).T
-    return rng.uniform(low, high, size=(n, low.size))

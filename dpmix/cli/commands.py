@@ -11,11 +11,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmix.cli.advise_command import advise
 from dpmix.cli.file_commands import app as ledger_app
 from dpmix.cli.file_commands import card, export, predict, show, tally
 from dpmix.cli.options import (
@@ -36,18 +35,23 @@ from dpmix.cli.options import (
     Version,
     Yes,
     add_examples,
+    argument,
     check_files,
     check_suffix,
     checked_spec,
     emit,
+    flag,
+    option,
     output_option,
     overview,
     print_plan,
 )
-from dpmix.cli.sweep_command import sweep
 from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
 from dpmix.run.exit_codes import end, heed_signals, messages, run
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 app = typer.Typer(
     name="dpmix",
@@ -120,17 +124,12 @@ def fit(
     spec: Spec,
     output: Annotated[Path, output_option("Chains file to write (HDF5).")],
     release: Annotated[
-        Path | None,
-        typer.Option(
-            "--release", metavar="FILE", help="Release file; else the spec's release section.", readable=False
-        ),
+        Path | None, option("--release", "FILE", "Release file; else the spec's release section.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    chain_id: Annotated[
-        int | None, typer.Option("--chain-id", min=0, metavar="K", help="Run only chain K of the spec.")
-    ] = None,
+    resume: Annotated[bool, flag("--resume", "Continue an interrupted run.")] = False,
+    chain_id: Annotated[int | None, option("--chain-id", "K", "Run only chain K of the spec.", min=0)] = None,
     chains: Annotated[
-        int | None, typer.Option("--chains", min=1, metavar="N", help="Number of chains, for sampler.chains.")
+        int | None, option("--chains", "N", "Number of chains, for sampler.chains.", min=1)
     ] = None,
     jobs: Threads = None,
     allow_code: AllowCode = False,
@@ -189,44 +188,40 @@ def fit(
 def summarize(
     chains: Chains,
     output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.", readable=False),
-    ] = None,
+    as_json: Annotated[bool, flag("--json", "Print the summary as one JSON object.")] = False,
+    report: Annotated[Path | None, option("--report", "FILE", "HTML page to write, with plots.")] = None,
     require_convergence: Annotated[
-        bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
+        bool, flag("--require-convergence", "Exit with 5 if the chains have not converged.")
     ] = False,
     contrast: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--contrast",
-            help="Compare two groups of the one release behind a chains file, or two fits, A and B.",
+            "Compare two groups of the one release behind a chains file, or two fits, A and B.",
         ),
     ] = False,
     margin: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--margin",
-            metavar="M",
-            help="With --contrast: difference up to which shares count as equal; 0.01 where left out, and 0 "
+            "M",
+            "With --contrast: difference up to which shares count as equal; 0.01 where left out, and 0 "
             "for groups of a model that has none.",
-            show_default=False,
         ),
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--groups",
-            metavar="A,B",
-            help="With --contrast of one chains file: the two groups, where the release has more.",
+            "A,B",
+            "With --contrast of one chains file: the two groups, where the release has more.",
         ),
     ] = None,
     public_groups: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--public-groups",
-            help="With --contrast: who is in which group is public and fixed, so that the joint guarantee is "
+            "With --contrast: who is in which group is public and fixed, so that the joint guarantee is "
             "the larger of the two; without, none is stated.",
         ),
     ] = False,
@@ -279,13 +274,211 @@ def summarize(
         raise doubt
 
 
-app.command()(sweep)
+@app.command()
+def sweep(
+    spec: Annotated[Path, argument("SWEEP", "Spec of the sweep (YAML).")],
+    output: Annotated[
+        Path, option("--output -o", "FOLDER", "Folder of the sweep; what is finished there is not run again.")
+    ],
+    jobs: Annotated[
+        int | None, option("--jobs -j", "N", "Runs at once; by default as there are cores.", min=1)
+    ] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Threads of each run; by default 1.", min=1)
+    ] = None,
+    workflow: Annotated[
+        str | None,
+        option(
+            "--emit",
+            "KIND",
+            "Run nothing; write a Snakemake workflow (snakemake) or a Slurm array job (sbatch).",
+        ),
+    ] = None,
+    run: Annotated[str | None, option("--run", "NAME", "Do this run alone; what emitted jobs call.")] = None,
+    gather: Annotated[
+        bool, flag("--gather", "Run nothing; write table and figures of what is finished.")
+    ] = False,
+    require_convergence: Annotated[
+        bool,
+        flag(
+            "--require-convergence",
+            "Exit with 5 if chains of any run have not converged; the table is written all the same.",
+        ),
+    ] = False,
+    allow_code: AllowCode = False,
+    as_json: Annotated[bool, flag("--json", "Print the table as one JSON object.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        option(
+            "--set",
+            "KEY=VALUE",
+            "Override a key of the sweep (replicates=2), or of the base spec; repeatable.",
+        ),
+    ] = None,
+    ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    yes: Yes = False,
+    force: Annotated[bool, flag("--force -f", "Make all runs anew; with --emit, replace the file.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Check every run's spec, list the runs, do nothing.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Do many runs from one spec: privatize, fit and summarize each, and gather one table."""
+    given = [
+        name
+        for name, is_given in (
+            ("--emit", workflow),
+            ("--run", run),
+            ("--gather", gather),
+            ("--dry-run", dry_run),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]}: give one of them")
+    for name, is_given, elsewhere in (  # where an option would be ignored
+        ("--jobs", jobs is not None, ("--emit", "--run", "--gather", "--dry-run")),
+        ("--threads", threads is not None, ("--gather", "--dry-run")),
+        ("--require-convergence", require_convergence, ("--emit", "--run", "--dry-run")),
+        ("--allow-code", allow_code, ("--gather",)),
+        ("--json", as_json, ("--emit", "--run", "--dry-run")),
+        ("--force", force, ("--run", "--gather")),
+    ):
+        if is_given and given and given[0] in elsewhere:
+            raise UsageError(f"{name}: does not go with {given[0]}")
+    entering: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "new_ledger": new_ledger, "yes": yes}
+    for name, value in entering.items():
+        if value and (run or gather):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: {given[0]} spends nothing, so leave it out")
+    from dpmix.api import sweep as verbs
+
+    options: dict[str, Any] = {"overrides": tuple(set_ or ())}
+    if dry_run:
+        emit(verbs.plan(spec, output, force=force, allow_code=allow_code, **entering, **options))
+        return
+    if gather:
+        found = verbs.gather(spec, output, **options)
+    else:
+        options |= {"threads": threads or 1, "allow_code": allow_code}
+        if run is not None:
+            verbs.do_one(spec, output, run, **options)
+            return
+        options |= {"force": force, "quiet": quiet, **entering}
+        if workflow is not None:
+            say(f"wrote {verbs.emit(spec, output, workflow, **options)}", quiet)
+            return
+        found = verbs.sweep(spec, output, jobs=jobs, **options)
+    if as_json:
+        emit(json.dumps(found.to_json(), allow_nan=False))
+    elif not quiet:
+        emit(found.to_text())
+    for path in found.written:
+        say(f"wrote {path}", quiet)
+    found.check(convergence=require_convergence)
+
+
 app.command()(predict)
 app.command()(tally)
 app.command()(card)
 app.command()(show)
 app.command()(export)
-app.command()(advise)
+
+
+@app.command()
+def advise(
+    spec: Spec,
+    epsilon: Annotated[str | None, option("--epsilon", "LIST", "Epsilons: 0.5,1,2,4 where left out.")] = None,
+    n: Annotated[str | None, option("--n", "LIST", "Numbers of records: 1e3,1e4,1e5 where left out.")] = None,
+    mechanism: Annotated[
+        str | None,
+        option(
+            "--mechanism",
+            "LIST",
+            "Kinds: where left out the spec's own and all of one column that epsilon calibrates.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, flag("--json", "Print the rows as a JSON list.")] = False,
+    report: Annotated[
+        Path | None, option("--report", "FILE", "Page (.html) or picture (.svg, .png) to write.")
+    ] = None,
+    jobs: Threads = None,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Both: say before any data are read how precise releases will be, and which mechanism to take."""
+    epsilons, sizes = _numbers_in("--epsilon", epsilon), _numbers_in("--n", n)
+    kinds = None if mechanism is None else [name.strip() for name in mechanism.split(",") if name.strip()]
+    check_files([spec], [path for path in (report,) if path is not None], force)
+    checked = checked_spec(spec, set_, unread=True)
+    _check_advised(checked, epsilons, sizes, kinds)
+    from dpmix.api import advise as api
+
+    if dry_run:
+        api.plan(checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, force=force)
+        return print_plan(checked, ("data", "mechanism", "model"), "advise", f"write {report or 'nothing'}")
+    found = api.advise(
+        checked,
+        epsilon=epsilons,
+        n=sizes,
+        mechanism=kinds,
+        report=report,
+        jobs=jobs,
+        force=force,
+        quiet=quiet,
+    )
+    emit(json.dumps(found.to_json()) if as_json else found.to_text())
+    if as_json:  # the text has them
+        for text in found.warnings:
+            say(text)
+    if report is not None:
+        say(f"wrote {report}", quiet)
+
+
+def _check_advised(
+    spec: RunSpec, epsilons: list[float] | None, sizes: list[float] | None, kinds: list[str] | None
+) -> None:
+    """Refuse what makes no sense before the heavy imports."""
+    from dpmix.advising.population import (
+        check_kind,
+        check_kinds,
+        check_target,
+        epsilons_of,
+        quantities_of,
+        records_of,
+        target_of,
+    )
+
+    epsilons_of(epsilons)
+    records_of(sizes)
+    check_kinds(kinds)
+    model, mechanism = spec.model, spec.mechanism
+    dense = mechanism is None or mechanism.released in ("records", "histogram")
+    if dense and spec.generator is None and (model is None or model.kind == "mixture"):
+        for kind in kinds or ():
+            check_kind(kind, None if mechanism is None else mechanism.kind)
+        if spec.advise is not None:
+            check_target(target_of(spec.advise.target), quantities_of(spec))
+
+
+def _numbers_in(name: str, words: str | None) -> list[float] | None:
+    """Return the numbers of a list with commas, 1e4 among them."""
+    if words is None:
+        return None
+    found = []
+    for word in words.split(","):
+        try:
+            found.append(float(word))
+        except ValueError:
+            raise UsageError(
+                f"{name}: {word.strip()[:40] or 'nothing'} is no number; give a list such as 1e3,1e4"
+            ) from None
+    return found
 
 
 @app.command()
@@ -297,31 +490,22 @@ def synthesize(
     ] = None,
     chains: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             "--chains",
-            metavar="FILE",
-            help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
-            readable=False,
+            "FILE",
+            "Analyst: draw from the posterior predictive of these chains instead; repeatable.",
         ),
     ] = None,
     records: Annotated[
         int | None,
-        typer.Option(
-            "--records", min=1, metavar="N", help="With --chains: number of records, for synthesis.records."
-        ),
+        option("--records", "N", "With --chains: number of records, for synthesis.records.", min=1),
     ] = None,
     compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Curator: set kinds of synthesis side by side, and release nothing."),
+        bool, flag("--compare", "Curator: set kinds of synthesis side by side, and release nothing.")
     ] = False,
-    runs: Annotated[
-        int | None, typer.Option("--runs", min=1, metavar="R", help="With --compare: runs of each kind.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="With --compare: print one JSON object.")] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.", readable=False),
-    ] = None,
+    runs: Annotated[int | None, option("--runs", "R", "With --compare: runs of each kind.", min=1)] = None,
+    as_json: Annotated[bool, flag("--json", "With --compare: print one JSON object.")] = False,
+    report: Annotated[Path | None, option("--report", "FILE", "With --compare: HTML page to write.")] = None,
     ledger: Ledger = None,
     dataset: Dataset = None,
     new_ledger: NewLedger = False,
@@ -421,10 +605,7 @@ def calibrate(
 def warmup(
     spec: Spec,
     release: Annotated[
-        Path | None,
-        typer.Option(
-            "--release", metavar="FILE", help="Release file; else one of made-up records.", readable=False
-        ),
+        Path | None, option("--release", "FILE", "Release file; else one of made-up records.")
     ] = None,
     allow_code: AllowCode = False,
     set_: Set = None,
@@ -450,22 +631,13 @@ def audit(
     spec: Spec,
     runs: Annotated[
         int | None,
-        typer.Option(
-            "--runs",
-            min=200,
-            metavar="N",
-            help="Releases of each of two databases: 10000, of a command 1000.",
-        ),
+        option("--runs", "N", "Releases of each of two databases: 10000, of a command 1000.", min=200),
     ] = None,
     confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", help="That the lower bound holds.")
+        float, option("--confidence", "P", "That the lower bound holds.", show_default=True)
     ] = 0.999,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where the audit is weak, too (exit 4).")
-    ] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the command of the spec's section audit.")
-    ] = False,
+    strict: Annotated[bool, flag("--strict", "Fail where the audit is weak, too (exit 4).")] = False,
+    allow_code: Annotated[bool, flag("--allow-code", "Run the command of the spec's section audit.")] = False,
     as_json: Json = False,
     set_: Set = None,
     quiet: Quiet = False,
@@ -514,7 +686,7 @@ def validate(
 
 @app.command()
 def schema(
-    of_sweeps: Annotated[bool, typer.Option("--sweep", help="That of specs of dpmix sweep.")] = False,
+    of_sweeps: Annotated[bool, flag("--sweep", "That of specs of dpmix sweep.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
     version: Version = False,
@@ -530,18 +702,11 @@ def schema(
 @app.command()
 def init(
     kind: Annotated[
-        str | None,
-        typer.Argument(metavar="[KIND]", help="What to start from; all are listed where it is left out."),
+        str | None, argument("[KIND]", "What to start from; all are listed where it is left out.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder to write to, where a spec goes with other files.",
-            readable=False,
-        ),
+        option("--output -o", "FOLDER", "Folder to write to, where a spec goes with other files."),
     ] = None,
     force: Force = False,
     dry_run: DryRun = False,

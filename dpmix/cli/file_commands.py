@@ -22,10 +22,13 @@ from dpmix.cli.options import (
     Quiet,
     Set,
     Version,
+    argument,
     check_files,
     check_suffix,
     checked_spec,
     emit,
+    flag,
+    option,
     output_option,
 )
 from dpmix.errors import SpecError, UsageError, say
@@ -36,13 +39,7 @@ if TYPE_CHECKING:
 
 def show(
     file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Release, tally, chains, summary, ledger, synthetic records, spec or card.",
-            show_default=False,
-            readable=False,
-        ),
+        Path, argument("FILE", "Release, tally, chains, summary, ledger, synthetic records, spec or card.")
     ],
     as_json: Json = False,
     quiet: Quiet = False,
@@ -57,26 +54,12 @@ def show(
 
 
 def export(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Release, tally, chains, summary, ledger or synthetic records.",
-            show_default=False,
-            readable=False,
-        ),
-    ],
+    file: Annotated[Path, argument("FILE", "Release, tally, chains, summary, ledger or synthetic records.")],
     output: Annotated[
         Path, output_option("Table to write (.csv or .parquet); - for CSV on standard output.")
     ],
     table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="NAME",
-            help="Which of several tables; a wrong name lists them.",
-            show_default=False,
-        ),
+        str | None, option("--table", "NAME", "Which of several tables; a wrong name lists them.")
     ] = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -98,26 +81,8 @@ def export(
 
 
 def card(
-    release: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RELEASE",
-            help="Release file, or synthetic records (csv).",
-            show_default=False,
-            readable=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Card (.yaml), or Croissant (.json).",
-            show_default=False,
-            readable=False,
-        ),
-    ],
+    release: Annotated[Path, argument("RELEASE", "Release file, or synthetic records (csv).")],
+    output: Annotated[Path, option("--output -o", "FILE", "Card (.yaml), or Croissant (.json).")],
     force: Force = False,
     dry_run: DryRun = False,
     quiet: Quiet = False,
@@ -149,42 +114,30 @@ def predict(
     chains: Chains,
     at: Annotated[
         Path,
-        typer.Option(
+        option(
             "--at",
-            metavar="FILE",
-            help="Records to predict (csv, tsv, also .gz; parquet, feather, arrow), columns by name; "
+            "FILE",
+            "Records to predict (csv, tsv, also .gz; parquet, feather, arrow), columns by name; "
             "- for CSV on standard input.",
-            show_default=False,
-            readable=False,
         ),
     ],
     output: Annotated[
         Path | None, output_option("Table to write (csv or csv.gz); else it is printed.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object a record.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print a JSON list, one object a record.")] = False,
     interval: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--interval",
-            metavar="mean|record",
-            help="Of a regression: intervals of the mean response (mean, the default) or of a new record.",
-            show_default=False,
+            "mean|record",
+            "Of a regression: intervals of the mean response (mean, the default) or of a new record.",
         ),
     ] = None,
     delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "--delimiter", metavar="MARK", help="Character between cells of --at, or tab.", show_default=False
-        ),
+        str | None, option("--delimiter", "MARK", "Character between cells of --at, or tab.")
     ] = None,
-    decimal: Annotated[
-        str | None,
-        typer.Option("--decimal", metavar="MARK", help="Decimal mark of --at: . or ,", show_default=False),
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option("--encoding", metavar="NAME", help="Encoding of --at, as latin-1.", show_default=False),
-    ] = None,
+    decimal: Annotated[str | None, option("--decimal", "MARK", "Decimal mark of --at: . or ,")] = None,
+    encoding: Annotated[str | None, option("--encoding", "NAME", "Encoding of --at, as latin-1.")] = None,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -274,48 +227,31 @@ def _print(stream: IO[str]) -> None:
 def tally(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[SPEC] PART...",
-            help="A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV "
+        argument(
+            "[SPEC] PART...",
+            "A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV "
             "or Parquet files.",
-            show_default=False,
-            readable=False,
         ),
     ] = None,
     output: Annotated[Path | None, output_option("Tally to write (HDF5: .h5, .hdf5 or .nc).")] = None,
     width: Annotated[
         str | None,
-        typer.Option(
-            "--width",
-            metavar="W",
-            help="Width of the cells, in the data's units, or auto; else sampler.width of SPEC.",
-            show_default=False,
+        option(
+            "--width", "W", "Width of the cells, in the data's units, or auto; else sampler.width of SPEC."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of processes; by default 1."),
-    ] = None,
+    jobs: Annotated[int | None, option("--jobs -j", "N", "Number of processes; by default 1.", min=1)] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Count on the Dask cluster of this scheduler, such as tcp://head:8786.",
-            show_default=False,
+        option(
+            "--scheduler", "ADDRESS", "Count on the Dask cluster of this scheduler, such as tcp://head:8786."
         ),
     ] = None,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print the query that counts in any SQL engine, and do nothing.")
+        bool, flag("--sql", "Print the query that counts in any SQL engine, and do nothing.")
     ] = False,
     counts: Annotated[
-        Path | None,
-        typer.Option(
-            "--counts",
-            metavar="FILE",
-            help="Result of that query: csv with the header cell,count.",
-            readable=False,
-        ),
+        Path | None, option("--counts", "FILE", "Result of that query: csv with the header cell,count.")
     ] = None,
     set_: Set = None,
     force: Force = False,
@@ -398,17 +334,13 @@ def _print_query(
 
 app = typer.Typer(help="Curator: what has been released of each data set, and what may be.")
 
-File = Annotated[
-    Path, typer.Argument(metavar="LEDGER", help="Ledger file (JSON).", show_default=False, readable=False)
-]
+File = Annotated[Path, argument("LEDGER", "Ledger file (JSON).")]
 
 
 @app.command("show")
 def show_(
     ledger: File,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset", "NAME", "Only this data set.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -424,16 +356,15 @@ def show_(
 def budget(
     ledger: File,
     dataset: Annotated[
-        str | None,
-        typer.Option("--dataset", metavar="NAME", help="Data set; of a part, the whole's name."),
+        str | None, option("--dataset", "NAME", "Data set; of a part, the whole's name.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Of all releases together.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Goes with epsilon; 0 if left out.")] = None,
     rho: Annotated[float | None, typer.Option("--rho", help="In place of epsilon and delta.")] = None,
     new_ledger: NewLedger = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the data set's account.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print the data set's account.")] = False,
     dry_run: DryRun = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages but errors.")] = False,
+    quiet: Annotated[bool, flag("--quiet -q", "No messages but errors.")] = False,
     debug: Debug = False,
 ) -> None:
     """Set or change what all releases of a data set may cost together; the change is entered, too."""

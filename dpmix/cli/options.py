@@ -21,68 +21,62 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Spec = Annotated[
-    Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False, readable=False)
-]
+def option(names: str, metavar: str, what: str, **more: Any) -> Any:
+    """Return an option that takes a value; commands look themselves at what files are named."""
+    kept = {"show_default": False, "readable": False} | more
+    return typer.Option(*names.split(), metavar=metavar, help=what, **kept)
+
+
+def argument(metavar: str, what: str) -> Any:
+    """Return an argument, of which the same holds."""
+    return typer.Argument(metavar=metavar, help=what, show_default=False, readable=False)
+
+
+def flag(names: str, what: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names.split(), help=what)
+
+
+def output_option(what: str) -> Any:
+    """Return the option that names a command's output."""
+    return option("--output -o", "FILE", what, readable=True)
+
+
+Spec = Annotated[Path, argument("SPEC", "Spec file (YAML).")]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the spec, such as sampler.chains=2; repeatable. Relative paths count from "
+        "KEY=VALUE",
+        "Override a key of the spec, such as sampler.chains=2; repeatable. Relative paths count from "
         "the folder of the spec.",
-        show_default=False,
     ),
 ]
-Chains = Annotated[
-    list[Path],
-    typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False, readable=False),
-]
-AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
-]
-Threads = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check spec and files, say what would be done, do nothing.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Chains = Annotated[list[Path], argument("CHAINS...", "Chains files of one spec.")]
+AllowCode = Annotated[bool, flag("--allow-code", "Run the Python file of a custom model; read it first.")]
+Threads = Annotated[int | None, option("--jobs -j", "N", "Number of threads.", min=1)]
+Json = Annotated[bool, flag("--json", "Print one JSON object.")]
+Quiet = Annotated[bool, flag("--quiet -q", "No messages but warnings and errors.")]
+Force = Annotated[bool, flag("--force -f", "Overwrite outputs that exist.")]
+DryRun = Annotated[bool, flag("--dry-run", "Check spec and files, say what would be done, do nothing.")]
+Debug = Annotated[bool, flag("--debug", "Show the traceback of an error.")]
 Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        metavar="FILE",
-        help="Enter the release in this file, and keep to the budget it has.",
-        readable=False,
-    ),
+    Path | None, option("--ledger", "FILE", "Enter the release in this file, and keep to the budget it has.")
 ]
 Dataset = Annotated[
-    str | None,
-    typer.Option("--dataset", metavar="NAME", help="Name of the data in the ledger, for privacy.dataset."),
+    str | None, option("--dataset", "NAME", "Name of the data in the ledger, for privacy.dataset.")
 ]
-NewLedger = Annotated[
-    bool, typer.Option("--new-ledger", help="Start the ledger; without this it has to be there.")
-]
+NewLedger = Annotated[bool, flag("--new-ledger", "Start the ledger; without this it has to be there.")]
 NoLedger = Annotated[
-    bool, typer.Option("--no-ledger", help="Enter nothing in the spec's ledger; the release records that.")
+    bool, flag("--no-ledger", "Enter nothing in the spec's ledger; the release records that.")
 ]
 Yes = Annotated[
-    bool,
-    typer.Option(
-        "--yes", help="Go on in spite of warnings that ask for it, or with another table than before."
-    ),
+    bool, flag("--yes", "Go on in spite of warnings that ask for it, or with another table than before.")
 ]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
 ]
-
-
-def output_option(what: str) -> Any:
-    """Return the option that names a command's output."""
-    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
 
 
 def checked_spec(

@@ -247,10 +247,7 @@ def unprotected(spec: RunSpec) -> Release:
 
     The release says that it is not private: kind ``none``, epsilon infinite. It must not leave the curator.
 
-    Raises
-    ------
-    SpecError, DataError
-        As `load_data`.
+    Raises SpecError and DataError as `load_data`.
     """
     if spec.data is not None and is_stream(spec.data.path):
         raise SpecError("data.path: - is for what is released of the data; name their file for a fit of them")

@@ -6,16 +6,12 @@ Each function draws n records, shape (n, d) of float64; of one column unless it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-THREE_GAUSSIANS_MEANS = (-5.0, 0.0, 5.0)
-THREE_GAUSSIANS_DOMAIN = (-10.0, 10.0)
 THREE_BETAS = ((5.0, 50.0), (50.0, 50.0), (50.0, 5.0))
-WAITING_TIMES_DOMAIN = (4.49, 7.6)
-WAITING_TIMES = ((4.85, 0.2), (5.9, 0.5))  # mean and standard deviation of the components
-WAITING_TIMES_WEIGHTS = (0.6, 0.4)
 DYADIC_SUCCESS = 0.1
 FIVE_CLASSES = (0.097, 0.148, 0.145, 0.446, 0.163)  # divided by their sum, 0.999
 FIVE_CLASSES_LEVELS = (  # of each feature, by class
@@ -34,12 +30,36 @@ Labels = NDArray[np.int64]
 Drawn = tuple[Floats, Labels]
 
 
+class Normals(NamedTuple):
+    """A mixture of normals, (mean, sd) each, truncated as a whole to its domain; None for equal weights."""
+
+    parts: tuple[tuple[float, float], ...]
+    weights: tuple[float, ...] | None
+    domain: tuple[float, float]
+
+    def draw(self, n: int, rng: np.random.Generator) -> Drawn:
+        """Return values (n, 1) and their components (n,); a rejected draw chooses its component anew."""
+        means, sds = np.array(self.parts).T
+        drawn, components = np.empty(n), np.empty(n, dtype=np.int64)
+        missing = np.arange(n)
+        while missing.size:
+            chosen = rng.choice(len(self.parts), missing.size, p=self.weights)
+            drawn[missing] = rng.normal(means[chosen], sds[chosen])
+            components[missing] = chosen
+            missing = missing[(drawn[missing] < self.domain[0]) | (drawn[missing] > self.domain[1])]
+        return drawn[:, None], components
+
+
+THREE_GAUSSIANS = Normals(((-5.0, 1.0), (0.0, 1.0), (5.0, 1.0)), None, (-10.0, 10.0))
+WAITING_TIMES = Normals(((4.85, 0.2), (5.9, 0.5)), (0.6, 0.4), (4.49, 7.6))
+
+
 def three_gaussians(n: int, rng: np.random.Generator) -> Floats:
     """Draw from the equal mixture of N(-5, 1), N(0, 1), N(5, 1) truncated to [-10, 10].
 
     Source: Beraha, Favaro and Rao (2024), section 4.1.
     """
-    return _three_gaussians(n, rng)[0]
+    return THREE_GAUSSIANS.draw(n, rng)[0]
 
 
 def three_betas(n: int, rng: np.random.Generator) -> Floats:
@@ -58,7 +78,7 @@ def waiting_times(n: int, rng: np.random.Generator) -> Floats:
     back soon after the 90 days, the others within years. Mixture of 0.6 N(4.85, 0.2^2) and
     0.4 N(5.9, 0.5^2), truncated to the bounds; the shape is ours, no estimate from those records.
     """
-    return _waiting_times(n, rng)[0]
+    return WAITING_TIMES.draw(n, rng)[0]
 
 
 def dyadic_geometric(n: int, rng: np.random.Generator) -> Floats:
@@ -67,9 +87,13 @@ def dyadic_geometric(n: int, rng: np.random.Generator) -> Floats:
     The k-th midpoint, by increasing resolution, has probability 0.1 0.9^(k - 1): repeated values, and a
     long tail of rare ones. After Appendix C.2 of the paper on synthesis by Pitman-Yor processes.
     """
-    k = rng.geometric(DYADIC_SUCCESS, n)
+    return dyadic_midpoints(rng.geometric(DYADIC_SUCCESS, n))[:, None]
+
+
+def dyadic_midpoints(k: NDArray[np.integer]) -> Floats:
+    """Return the k-th midpoints of `dyadic_geometric`, of k from 1 on."""
     level = np.floor(np.log2(k))
-    return np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1))[:, None]
+    return np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1), dtype=np.float64)
 
 
 def beta_grid(n: int, rng: np.random.Generator) -> Floats:
@@ -132,48 +156,16 @@ def dirichlet(n: int, rng: np.random.Generator, alpha: Sequence[float]) -> Float
     return rng.dirichlet(np.asarray(alpha, dtype=np.float64), n)
 
 
-def _three_gaussians(n: int, rng: np.random.Generator) -> Drawn:
-    parts = [(mean, 1.0) for mean in THREE_GAUSSIANS_MEANS]
-    return _truncated(parts, None, THREE_GAUSSIANS_DOMAIN, n, rng)
-
-
 def _three_betas(n: int, rng: np.random.Generator) -> Drawn:
     components = rng.integers(len(THREE_BETAS), size=n)
     a, b = np.array(THREE_BETAS)[components].T
     return rng.beta(a, b)[:, None], components
 
 
-def _waiting_times(n: int, rng: np.random.Generator) -> Drawn:
-    return _truncated(WAITING_TIMES, WAITING_TIMES_WEIGHTS, WAITING_TIMES_DOMAIN, n, rng)
-
-
-def _truncated(
-    parts: Sequence[tuple[float, float]],
-    weights: Sequence[float] | None,
-    domain: tuple[float, float],
-    n: int,
-    rng: np.random.Generator,
-) -> Drawn:
-    """Return values (n, 1) of a mixture of normals, (mean, sd) each, and their components (n,).
-
-    Without weights they are equal. The mixture is truncated as a whole: a rejected draw chooses its component
-    anew.
-    """
-    means, sds = np.array(parts).T
-    drawn, components = np.empty(n), np.empty(n, dtype=np.int64)
-    missing = np.arange(n)
-    while missing.size:
-        chosen = rng.choice(len(parts), missing.size, p=weights)
-        drawn[missing] = rng.normal(means[chosen], sds[chosen])
-        components[missing] = chosen
-        missing = missing[(drawn[missing] < domain[0]) | (drawn[missing] > domain[1])]
-    return drawn[:, None], components
-
-
 _DRAWS: dict[str, Callable[[int, np.random.Generator], Drawn]] = {
-    "three_gaussians": _three_gaussians,
+    "three_gaussians": THREE_GAUSSIANS.draw,
     "three_betas": _three_betas,
-    "waiting_times": _waiting_times,
+    "waiting_times": WAITING_TIMES.draw,
 }
 SIMULATIONS: dict[str, Callable[[int, np.random.Generator], Floats]] = {
     "three_gaussians": three_gaussians,

@@ -295,10 +295,7 @@ def load_text(
     missing : Missing, optional
         What stands for missing values, and which categories look like them.
 
-    Raises
-    ------
-    DataError
-        As `load_table`; for files of numbers alone.
+    Raises DataError as `load_table`; for files of numbers alone.
     """
     source = _source_of(path)
     stand = Missing() if missing is None else missing
@@ -330,10 +327,7 @@ def load_mixed(
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
     """Read columns of a table by name, some as numbers and others as text, as `load_table` and `load_text`.
 
-    Raises
-    ------
-    DataError
-        As `load_table` and `load_text`; when the file changes meanwhile.
+    Raises DataError as `load_table` and `load_text`; when the file changes meanwhile.
     """
     path = _source_of(path)
     numbers: dict[str, NDArray[np.float64]] = {}

@@ -21,15 +21,14 @@ from dpmix.report.release_pictures import plain, shown, values_of
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import (
     BLUE,
-    COLOURS,
     GREEN,
     GREY,
     INK,
     ORANGE,
-    STYLES,
     captioned,
     drawing,
     drawing_at,
+    line_style,
     on_dates,
     picture,
     whole_dates,
@@ -206,8 +205,7 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             axes.fill_between(centres, low, high, color=GREY, lw=0, step="mid")
         for row, values in enumerate(series):
             means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
-            colour = COLOURS[row % len(COLOURS)]
-            axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
+            axes.plot(centres, means, lw=1.0, **line_style(row))
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
         if summary.dated.is_date(name):
             whole_dates(axes.yaxis)
@@ -226,14 +224,7 @@ def rank_figure(summary: Summary, name: str) -> Figure:
         axes.axhline(1.0, color="#777777", lw=0.8, zorder=1)
         edges = np.linspace(0.0, 1.0, bins + 1)
         for row in range(chains):
-            axes.stairs(
-                shares[row],
-                edges,
-                baseline=None,
-                color=COLOURS[row % len(COLOURS)],
-                ls=STYLES[row // len(COLOURS) % len(STYLES)],
-                lw=1.3,
-            )
+            axes.stairs(shares[row], edges, baseline=None, lw=1.3, **line_style(row))
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, max(2.0, 1.05 * shares.max())))
         axes.set_xlabel("rank among the draws of all chains")
         axes.set_title(f"{plain(summary.shown(name), 34)}: ranks, 1 if chains agree", loc="left")
@@ -243,8 +234,7 @@ def rank_figure(summary: Summary, name: str) -> Figure:
 def chain_legend(summary: Summary) -> list[tuple[str, str]]:
     """Colour and name of each chain, as traces and ranks show them."""
     return [
-        (COLOURS[row % len(COLOURS)], f"chain {number}")
-        for row, number in enumerate(summary.chain_ids.tolist())
+        (line_style(row)["color"], f"chain {chain}") for row, chain in enumerate(summary.chain_ids.tolist())
     ]
 
 

@@ -37,10 +37,7 @@ def write_result(
     force : bool
         Whether an existing file may be replaced.
 
-    Raises
-    ------
-    UsageError, DataError
-        As `dpmix.store.h5.create`.
+    Raises UsageError and DataError as `dpmix.store.h5.create`.
     """
     own: dict[str, Attribute] = {}
     groups: dict[str, Node] = {}

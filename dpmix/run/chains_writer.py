@@ -119,8 +119,12 @@ def write_chains(
             )
     with h5.work(workspace.assembled) as root:
         root.set_attrs(finished.attrs)
+        posterior, stats = root.group("posterior"), root.group("sample_stats")
+        for group in (posterior, stats):
+            group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
+            group.coordinate("draw", finished.draws)
         everything = [segment for of_chain in segments for segment in of_chain]
-        tables = finished.content.tables(root, everything, finished)
+        tables = finished.content.tables(posterior, stats, everything, finished.draws)
         for row, (of_chain, counts) in enumerate(zip(segments, sizes, strict=True)):
             at = 0
             for segment, size in zip(of_chain, counts, strict=True):
@@ -209,20 +213,16 @@ class Named:
     coords: Mapping[str, NDArray[Any]]
     statistics: tuple[str, ...] = _STATS
 
-    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
-        """Make `/posterior` and `/sample_stats` of a new file, with their datasets over (chain, draw, ..)."""
-        posterior, stats = root.group("posterior"), root.group("sample_stats")
-        for group in (posterior, stats):
-            group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
-            group.coordinate("draw", finished.draws)
-        tables: dict[str, h5.Dataset] = {}
-        for name in self.statistics:
-            tables[name] = stats.dataset(name, dims=("chain", "draw"), dtype=np.float64)
+    def tables(self, posterior: h5.Group, stats: h5.Group, segments: Sequence[Path], draws: int) -> Tables:
+        """Make the datasets over (chain, draw, ..) of `/posterior` and `/sample_stats` of a new file."""
+        tables = {
+            name: stats.dataset(name, dims=("chain", "draw"), dtype=np.float64) for name in self.statistics
+        }
         for dim in dict.fromkeys(dim for parameter in self.parameters for dim in parameter.dims):
             posterior.coordinate(dim, self.coords[dim])
         for parameter in self.parameters:
             shape = tuple(len(self.coords[dim]) for dim in parameter.dims)
-            rows = max(1, min(finished.draws, _NUMBERS // max(1, math.prod(shape))))
+            rows = max(1, min(draws, _NUMBERS // max(1, math.prod(shape))))
             tables[parameter.name] = posterior.dataset(
                 parameter.name,
                 dims=("chain", "draw", *parameter.dims),
@@ -290,13 +290,9 @@ class Components:
     def _stats(self) -> dict[str, type[np.float64]]:
         return _OWN_STATS | dict.fromkeys(self.stats, np.float64)
 
-    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
+    def tables(self, posterior: h5.Group, stats: h5.Group, segments: Sequence[Path], draws: int) -> Tables:
         """Make those of `Named.tables`, of components as many as any of the segments has."""
         width = max(1, *(_most_components(segment) for segment in segments))
-        posterior, stats = root.group("posterior"), root.group("sample_stats")
-        for group in (posterior, stats):
-            group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
-            group.coordinate("draw", finished.draws)
         if self.levels:  # first, as the headlines of whatever lists the variables in their order
             make_recorded(posterior, self.levels, self.columns)
         posterior.coordinate("component", width)
@@ -304,7 +300,7 @@ class Components:
         for group, kinds in ((posterior, _SCALARS), (stats, self._stats)):
             for name, dtype in kinds.items():
                 tables[name] = group.dataset(name, dims=("chain", "draw"), dtype=dtype)
-        rows = max(1, min(finished.draws, _CELLS // width))
+        rows = max(1, min(draws, _CELLS // width))
         columns_of_shapes(posterior, [*self.parameters.values(), *self.base.values()])
         for name, shape in self.base.items():
             dims = ("chain", "draw", *COLUMNS[: len(shape)])
@@ -326,7 +322,7 @@ class Components:
                 dims=("chain", "draw", "obs"),
                 dtype=labels,
                 compression=1,
-                chunks=(1, max(1, min(finished.draws, _LABELS // m)), m),
+                chunks=(1, max(1, min(draws, _LABELS // m)), m),
             )
         return tables
 

@@ -73,7 +73,7 @@ def load_spec(
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
     kept = isinstance(contents, Mapping) and contents.get("privacy") is not None
     for override in overrides:
-        contents = _override(contents, override)
+        contents = replaced(contents, *parse_override(override))
     if kept and contents.get("privacy") is None:
         raise SpecError(
             "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
@@ -190,12 +190,6 @@ def read_contents(path: Path) -> Any:
             f"{path}: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
         )
     return contents
-
-
-def _override(contents: Any, override: str) -> Any:
-    """Return a copy of nested mappings in which one key is replaced."""
-    keys, value = parse_override(override)
-    return replaced(contents, keys, value)
 
 
 def parse_override(override: str) -> tuple[list[str], Any]:

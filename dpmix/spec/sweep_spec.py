@@ -129,7 +129,8 @@ class SweepSpec(Section):
                 raise refusal("list", f"names two entries {shown(label)}")
         for key, values in self.grid.items():
             for place, value in enumerate(values):
-                if any(value == other and _alike(value, other) for other in values[:place]):
+                same = [other for other in values[:place] if value == other]
+                if any(isinstance(value, bool) == isinstance(other, bool) for other in same):  # 1 equals true
                     raise refusal(f"grid.{key}", f"lists {shown(value)} twice")
         self._check_overlap()
         seeds = self.seeds
@@ -187,11 +188,6 @@ class SweepSpec(Section):
         for values in self.grid.values():
             found *= len(values)
         return found
-
-
-def _alike(value: Any, other: Any) -> bool:
-    """Whether both are truth values, or neither: 1 equals true."""
-    return isinstance(value, bool) == isinstance(other, bool)
 
 
 def is_sweep(path: Path) -> bool:

@@ -300,13 +300,13 @@ class SmoothedHistogramSynthesis(SynthesisSection):
     )
 
 
-SynthesisSpec = Annotated[
+_Generators = (
     Annotated[PitmanYorSynthesis, Tag("pitman_yor")]
     | Annotated[DirichletMultinomialSynthesis, Tag("dirichlet_multinomial")]
     | Annotated[PerturbedHistogramSynthesis, Tag("perturbed_histogram")]
-    | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
-    ChosenBy("kind"),
-]
+    | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")]
+)
+SynthesisSpec = Annotated[_Generators, ChosenBy("kind")]
 """A generator that draws from the data."""
 
 
@@ -333,10 +333,5 @@ class _KindOrChains(ChosenBy):
 
 
 SynthesisOrChains = Annotated[
-    Annotated[PitmanYorSynthesis, Tag("pitman_yor")]
-    | Annotated[DirichletMultinomialSynthesis, Tag("dirichlet_multinomial")]
-    | Annotated[PerturbedHistogramSynthesis, Tag("perturbed_histogram")]
-    | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")]
-    | Annotated[ChainsSynthesis, Tag("posterior_predictive")],
-    _KindOrChains("kind"),
+    _Generators | Annotated[ChainsSynthesis, Tag("posterior_predictive")], _KindOrChains("kind")
 ]

@@ -30,10 +30,7 @@ def replacing(path: str | Path, *, force: bool = False, ledger: bool = False) ->
     When the block raises, the temporary file is removed and `path` is as before. `ledger` is that of
     `check_output`.
 
-    Raises
-    ------
-    UsageError, DataError
-        As `publish`.
+    Raises UsageError and DataError as `publish`.
     """
     final = check_output(path, force=force, ledger=ledger)
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(6)}.partial")
@@ -110,10 +107,7 @@ def lock_now(lock: Path, mode: int) -> int:
 def write_bytes(path: str | Path, data: bytes, *, force: bool = False) -> None:
     """Write a small file (a report, a table) through `replacing`.
 
-    Raises
-    ------
-    UsageError, DataError
-        As `publish`.
+    Raises UsageError and DataError as `publish`.
     """
     with replacing(path, force=force) as temporary:
         fill(temporary, data, path)

@@ -211,10 +211,7 @@ def write_pieces(path: str | Path, table: Pieces, *, force: bool = False, privat
 
     Where it is `private` only its owner may read the file.
 
-    Raises
-    ------
-    UsageError, DataError
-        As `check_frame_output`; when the file system refuses.
+    Raises UsageError and DataError as `check_frame_output`; when the file system refuses.
     """
     check_frame_output(path, force=force)
     with replacing(path, force=force) as temporary:

@@ -270,6 +270,7 @@ def _width(names: list[str], columns: int, size: float) -> float:
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#E2E2E2", "#222222"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 STYLES = ("-", "--", "-.", ":")
+_MARKS = ("o", "s", "^", "D", "v", "P")
 _PATH = re.compile(rb' d="[^"]*"')
 _DIGITS = re.compile(rb"(\.\d\d)\d+")
 _STYLE: Any = {  # matplotlib types the keys one by one
@@ -348,6 +349,15 @@ def picture(figure: Figure, kind: str) -> bytes:
         else:
             figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def line_style(number: int, *, marked: bool = False) -> dict[str, Any]:
+    """Return colour and dashes, and maybe the mark, of one of several lines: each is another for a while."""
+    style = {
+        "color": COLOURS[number % len(COLOURS)],
+        "ls": STYLES[number // len(COLOURS) % len(STYLES)],
+    }
+    return style | {"marker": _MARKS[number % len(_MARKS)]} if marked else style
 
 
 @contextmanager

@@ -49,10 +49,7 @@ def write_tree(path: str | Path, node: Node, *, force: bool = False) -> None:
     A variable whose only dimension has its own name is a coordinate; a dimension without one is given the
     coordinate 0, 1, 2, ..
 
-    Raises
-    ------
-    UsageError, DataError
-        As `create`.
+    Raises UsageError and DataError as `create`.
     """
     with create(path, force=force) as root:
         _write_node(root, node, {})

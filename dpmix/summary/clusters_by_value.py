@@ -25,7 +25,7 @@ Mass w_0 on no saved component is spread over atoms first (`dpmix.summary.random
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,7 +81,7 @@ class CellProbabilities:
         """Return what is written of it, over cells of that name: ends that are infinite as None, or NaN."""
         dim = f"{name}_cell"  # their numbers differ
         found: dict[str, Any] = {
-            key: Each(_ends(values), Array((dim,), np.where(np.isfinite(values), values, np.nan)))
+            key: Each(values.tolist(), Array((dim,), np.where(np.isfinite(values), values, np.nan)))
             for key, values in (("low", self.low), ("high", self.high))
         }
         found |= {key: Array(("cluster", dim), getattr(self, key)) for key in ("mean", "lower", "upper")}
@@ -165,10 +165,6 @@ class ClustersByValue:
         }
         text = [[f"By value: {self.in_words()}"]]
         return ResultSection("clusters_by_value", data, "Clusters by value", text=text)
-
-
-def _ends(values: Sequence[float] | Floats) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 # What counts say of clusters: how probable each is by value, and the partition of a stated subsample

@@ -391,7 +391,8 @@ def contrast_groups(
         draws = chains.read(parameter)
         full = np.reshape(parameter.labels(), (len(known), -1))[places[0]].tolist()  # in the first group
         first, second = (draws[:, :, place].reshape(*draws.shape[:2], -1) for place in places)
-        for entry, name in enumerate(_rows(parameter, of_shares)):
+        rows = _components(parameter) if of_shares else replace(parameter, dims=parameter.dims[1:]).labels()
+        for entry, name in enumerate(rows):
             difference = _group_difference(name, first[:, :, entry] - second[:, :, entry], wide, level)
             if not of_shares:
                 difference = replace(difference, **_meant(name, subject, dated))
@@ -431,10 +432,7 @@ def compared_of_groups(
 ) -> tuple[list[Stored], tuple[str, str], bool]:
     """Return what of two groups is compared, which two these are, and whether it is their shares.
 
-    Raises
-    ------
-    DataError, UsageError
-        As `contrast_groups`.
+    Raises DataError and UsageError as `contrast_groups`.
     """
     held = [p for p in chains.parameters if p.groups and p.role in ("scalar", "shares")]
     compared = [p for p in held if p.name not in _SIZES]
@@ -489,13 +487,6 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, str
     return names[0], names[1]
 
 
-def _rows(parameter: Stored, of_shares: bool) -> list[str]:
-    """Return the names of its entries, without the group; of shares those of the categories alone."""
-    if of_shares:
-        return _components(parameter)
-    return replace(parameter, dims=parameter.dims[1:]).labels()
-
-
 def _components(shares: Stored) -> list[str]:
     """Return the names of the categories that shares are of, without groups."""
     return [str(name) for name in shares.coords[shares.dims[-1]]]
@@ -536,10 +527,7 @@ _HALVINGS = 60
 def compared_of_fits(pair: Sequence[NamedChains], files: Sequence[str]) -> tuple[Sequence[Stored], bool]:
     """Return the shares of two fits, which are compared, and whether their draws are those of bootstraps.
 
-    Raises
-    ------
-    DataError
-        As `contrast_chains`.
+    Raises DataError as `contrast_chains`.
     """
     for file, chains in zip(files, pair, strict=True):
         known = next((p.groups for p in chains.parameters if p.groups), None)

@@ -67,13 +67,12 @@ class InformationKept:
 
     def section(self) -> ResultSection:
         """Return what is reported of it; what is not known is None."""
-        data = {name: None if math.isnan(value) else value for name, value in vars(self).items()}
         tiles = []
         if self.width > 0.0:
             note = f"by cells of width {self.width:.3g}; of log sd {percent(self.log_sd)}"
             tiles = [Tile("Information kept on location", percent(self.location), note)]
         text = [[f"Counts: {self.in_words()}"]]
-        return ResultSection("information_kept", data, text=text, page=(), tiles=tiles)
+        return ResultSection("information_kept", dict(vars(self)), text=text, page=(), tiles=tiles)
 
 
 def information_kept(chains: Chains) -> InformationKept | None:

@@ -275,7 +275,8 @@ def power_scaling(logs: Floats, series: Mapping[str, Floats], *, noise: bool = F
     try:
         with np.errstate(all="ignore"):
             weights = [_normalized(arviz().power_scale_lw(logs, a, axis=(0, 1))) for a in _POWERS]
-            ks = [_pareto_k((a - 1.0) * logs) for a in _POWERS]
+            # of the right tails of importance weights, whose logs `psislw` takes with the other sign
+            ks = [float(arviz().psislw((1.0 - a) * logs, axis=(0, 1))[1]) for a in _POWERS]
     except ValueError as error:  # of tails that are all the same
         raise Unavailable("the density is the same at nearly all draws") from error
     k = max(ks)
@@ -294,11 +295,6 @@ def power_scaling(logs: Floats, series: Mapping[str, Floats], *, noise: bool = F
 def _normalized(logs: Floats) -> Floats:
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
-
-
-def _pareto_k(logs: Floats) -> float:
-    """Return the shape of the right tail of importance weights; `pareto_khat` takes it of their logs."""
-    return float(arviz().psislw(-logs, axis=(0, 1))[1])
 
 
 def _index(values: Floats, weights: Sequence[Floats]) -> float | None:

@@ -5,42 +5,127 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.layout import Floats
 from dpmix.models.meaning_base import GriddedDensity, dated_of, meaning_of
-from dpmix.run.chains_reader import NamedChains
+from dpmix.results.nodes import Quantity, Remark
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.check.loo import loo_of
+from dpmix.summary.check.release_check import check_release
 from dpmix.summary.clustering import cluster
+from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.deconvolution import kernel_estimate
 from dpmix.summary.density import Density, hellinger, posterior_density
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.ems import Ems
+from dpmix.summary.ems import Ems, ems_of
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
+from dpmix.summary.information import information_kept
 from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
 from dpmix.summary.quantities import Beyond, CellShares, Wanted, check_quantities, wanted_of
-from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import (
+    beyond_remarks,
+    check_remarks,
     convergence_remarks,
     floor_remarks,
+    information_remarks,
     learning_remarks,
     prior_remarks,
     release_remarks,
 )
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
+from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
-from dpmix.summary.variance import mixture_shares, parametric_shares
+from dpmix.summary.variance import VarianceShares, mixture_shares, parametric_shares
 
 if TYPE_CHECKING:
-    from dpmix.kernels.layout import Floats
-    from dpmix.results.nodes import Remark
     from dpmix.run.chains_file import Stored
-    from dpmix.run.chains_reader import Chains, ChainSet
-    from dpmix.spec.summary_section import SummarySpec
-    from dpmix.summary.variance import VarianceShares
+
+
+# The quantities that summaries report beside parameters and curves: each has its own file, and a line here
+
+
+class Basis(NamedTuple):
+    """What quantities are made of.
+
+    Parameters
+    ----------
+    chains : ChainSet
+    options : SummarySpec
+    series : mapping of str to float64 array (chains, draws)
+        The draws of the scalars.
+    beyond : Beyond
+    cells : CellShares or None
+        Of a histogram.
+    shape : ShapeContraction or None
+    variance_shares : callable
+        Makes the shares of the posterior variance.
+    """
+
+    chains: ChainSet
+    options: SummarySpec
+    series: Mapping[str, Floats]
+    beyond: Beyond
+    cells: CellShares | None
+    shape: ShapeContraction | None
+    variance_shares: Callable[[], VarianceShares]
+
+
+class Registered(NamedTuple):
+    """How a quantity is made of a basis, or None where there is none, and its warnings.
+
+    It has a method `section` with its data and words: text, JSON, HDF5 and HTML follow.
+    """
+
+    key: str
+    of: Callable[[Basis], Quantity | None]
+    remarks: Callable[[Any, ChainSet], list[Remark]] = lambda found, chains: []
+
+
+QUANTITIES = (
+    Registered("prior_sensitivity", lambda b: sensitivity_of(b.chains, b.series), sensitivity_remarks),
+    Registered("beyond_bounds", lambda b: b.beyond if b.beyond.shares else None, beyond_remarks),
+    Registered("cell_shares", lambda b: b.cells),  # the verdict warns of it, and of the next
+    Registered("shape_contraction", lambda b: b.shape),
+    Registered("check", lambda b: check_release(b.chains), check_remarks),
+    Registered("ems", lambda b: ems_of(b.chains, b.options)),
+    Registered("loo", lambda b: loo_of(b.chains) if b.options.loo else None),
+    Registered(
+        "information_kept",
+        lambda b: information_kept(b.chains) if isinstance(b.chains, Chains) else None,
+        information_remarks,
+    ),
+    Registered(
+        "clusters_by_value",
+        lambda b: (
+            clusters_by_value(b.chains, b.options.level, coclustering=b.options.coclustering)
+            if isinstance(b.chains, Chains)
+            else None
+        ),
+    ),
+    Registered("variance_shares", lambda b: b.variance_shares()),
+)
+
+
+def reported(basis: Basis) -> tuple[dict[str, Quantity], list[Remark]]:
+    """Return all quantities that there are, by key, and their warnings."""
+    found: dict[str, Quantity] = {}
+    remarks: list[Remark] = []
+    for row in QUANTITIES:
+        quantity = row.of(basis)
+        if quantity is not None:
+            found[row.key] = quantity
+            remarks += row.remarks(quantity, basis.chains)
+    return found, remarks
+
+
+# What is reported of every model
 
 
 def _summary(

@@ -114,7 +114,7 @@ class Summary(Result):
     by_class : tuple of ByClass
         Probabilities of the levels of features within classes, of naive Bayes.
     quantities : mapping of str to Quantity
-        What else is reported, by key: see `dpmix.summary.quantity_registry`; `at` are the predictions of
+        What else is reported, by key: see `dpmix.summary.summary_of_chains`; `at` are the predictions of
         the records of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.

@@ -12,14 +12,13 @@ from matplotlib.axes import Axes
 
 from dpmix.spec.capabilities import counted
 from dpmix.store.atomic import write_bytes
-from dpmix.store.html import COLOURS, INK, STYLES, drawings, picture
+from dpmix.store.html import INK, drawings, line_style, picture
 from dpmix.sweeping.table import columns_of, telling
 
 Row = Mapping[str, Any]
 
 EPSILON = "mechanism.epsilon"
 MOST_PANELS, MOST_LINES = 4, 12
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _TITLES = {
     "hellinger": "Hellinger distance from the truth",
     "ise": "integrated squared error",
@@ -173,13 +172,11 @@ def _line(axes: Axes, rows: Sequence[Row], key: str, name: str, label: str, numb
         places,
         [group.mean() for group in groups],
         bars if any(bars) else None,
-        color=COLOURS[number % len(COLOURS)],
-        ls=STYLES[number // len(COLOURS) % len(STYLES)],
-        marker=_MARKS[number % len(_MARKS)],
         ms=4,
         lw=1.4,
         capsize=2,
         label=label,
+        **line_style(number, marked=True),
     )
 
 

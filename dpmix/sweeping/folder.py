@@ -339,10 +339,7 @@ class Folder:
     def check(self) -> None:
         """Say before any work whether it can be the folder of a sweep.
 
-        Raises
-        ------
-        UsageError, DataError
-            As `open`.
+        Raises UsageError and DataError as `open`.
         """
         if not self.path.exists():
             if not self.path.parent.is_dir():

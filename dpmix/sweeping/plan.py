@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,11 +68,9 @@ class Planned:
         SpecError, PrivacyError
             When it makes no sense, or lacks what a run needs; the first line names the run.
         """
-        try:
+        with naming(self.name):
             spec = check_spec(self.contents, self.folder)
             _check_whole(spec, spends)
-        except DpmixError as error:
-            raise type(error)(f"run {self.name}: {str(error).splitlines()[0]}") from None
         return spec
 
     def values(self, keys: Sequence[str]) -> dict[str, Any]:
@@ -114,6 +113,15 @@ class Plan:
             if run.name == name:
                 return run
         raise SpecError(f"--run {shown(name)}: no such run; --dry-run lists the {len(self.runs)} there are")
+
+
+@contextlib.contextmanager
+def naming(run: str) -> Iterator[None]:
+    """Put the name of a run before errors of the block."""
+    try:
+        yield
+    except DpmixError as error:
+        raise type(error)(f"run {run}: {str(error).splitlines()[0]}") from None
 
 
 def make_plan(sweep: SweepSpec) -> Plan:

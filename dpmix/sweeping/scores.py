@@ -81,6 +81,10 @@ class TrueDistribution:
         return float(self.at[min(place, len(self.at) - 1)])
 
 
+_NORMALS = {"three_gaussians": simulations.THREE_GAUSSIANS, "waiting_times": simulations.WAITING_TIMES}
+_BOUNDS = {"three_betas": (0.0, 1.0)} | {name: mixture.domain for name, mixture in _NORMALS.items()}
+
+
 def density(name: str, x: Floats) -> Floats:
     """Return the density of a simulation of `dpmix.data.simulations` at `x` (g,), zero outside its bounds.
 
@@ -91,25 +95,14 @@ def density(name: str, x: Floats) -> Floats:
     """
     if name == "three_betas":
         return np.asarray(np.mean([stats.beta.pdf(x, a, b) for a, b in simulations.THREE_BETAS], axis=0))
-    if name == "three_gaussians":
-        parts = [(mean, 1.0) for mean in simulations.THREE_GAUSSIANS_MEANS]
-        weights, (low, high) = np.full(3, 1.0 / 3.0), simulations.THREE_GAUSSIANS_DOMAIN
-    elif name == "waiting_times":
-        parts, weights = list(simulations.WAITING_TIMES), np.array(simulations.WAITING_TIMES_WEIGHTS)
-        low, high = simulations.WAITING_TIMES_DOMAIN
-    else:
+    if name not in _NORMALS:
         raise ValueError(f"no density of {name!r}")
+    parts, stated, (low, high) = _NORMALS[name]
+    weights = np.full(len(parts), 1.0 / len(parts)) if stated is None else np.array(stated)
     laws = [stats.norm(mean, sd) for mean, sd in parts]
     mass = sum(w * (law.cdf(high) - law.cdf(low)) for w, law in zip(weights, laws, strict=True))
     values = sum(w * law.pdf(x) for w, law in zip(weights, laws, strict=True)) / mass
     return np.where((x >= low) & (x <= high), values, 0.0)
-
-
-_BOUNDS = {
-    "three_betas": (0.0, 1.0),
-    "three_gaussians": simulations.THREE_GAUSSIANS_DOMAIN,
-    "waiting_times": simulations.WAITING_TIMES_DOMAIN,
-}
 
 
 def truth_of(name: str) -> TrueDistribution | None:
@@ -123,8 +116,7 @@ def truth_of(name: str) -> TrueDistribution | None:
         return TrueDistribution(name, *simulations.beta_grid_law(), False)
     if name == "dyadic_geometric":
         k = np.arange(1, _DYADIC_POINTS + 1)
-        level = np.floor(np.log2(k))
-        at = np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1), dtype=np.float64)
+        at = simulations.dyadic_midpoints(k)
         mass = np.asarray(simulations.DYADIC_SUCCESS * (1.0 - simulations.DYADIC_SUCCESS) ** (k - 1.0))
         order = np.argsort(at)
         return TrueDistribution(name, at[order], mass[order] / mass.sum(), False)

@@ -31,10 +31,7 @@ def _names(folder: Traversable) -> tuple[str, ...]:
 def starter_files(kind: str) -> dict[str, str]:
     """Return the files of a starter by name: its spec, and what the spec names that users bring themselves.
 
-    Raises
-    ------
-    UsageError
-        As `starter`.
+    Raises UsageError as `starter`.
     """
     found = {f"{kind}{_SUFFIX}": starter(kind)}
     folder = files(__name__) / kind

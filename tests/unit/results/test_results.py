@@ -34,8 +34,8 @@ from dpmix.results.nodes import (
 from dpmix.results.result import Result, plain, to_json
 from dpmix.run.chains_reader import ChainSet
 from dpmix.store.tree import Node, read
-from dpmix.summary import quantity_registry as registered
-from dpmix.summary.quantity_registry import Basis, Registered
+from dpmix.summary import summary_of_chains as registered
+from dpmix.summary.summary_of_chains import Basis, Registered
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpmix.api import sweep as verbs
-from dpmix.api.sweep_prepare import prepare
+from dpmix.api.sweep import prepare
 from dpmix.errors import SpecError
 from dpmix.spec.load import load_spec
 from dpmix.sweeping.folder import identity_of
