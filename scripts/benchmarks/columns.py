@@ -26,6 +26,7 @@ import yaml
 from numpy.typing import NDArray
 
 import dpmix
+import elsewhere
 from benchmarks.table import table
 from dpmix.api.calibrate import mechanism_of
 from dpmix.release.sanitized import Release
@@ -35,7 +36,7 @@ from dpmix.spec.starters import starter
 __all__ = ["COLUMNS", "EPSILONS", "Column", "Run", "fitted", "here", "page", "released", "spec_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (ROOT / "configs" / "data", ROOT.parent / "shared" / "data")
+FOLDERS = (ROOT / "configs" / "data", elsewhere.folder())
 EPSILONS = (1.0, 3.0, 10.0)
 QUANTITIES = ("mean", "sd")
 WIDE = 4.0  # times the range of a column

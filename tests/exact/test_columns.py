@@ -86,7 +86,7 @@ def test_intervals_under_wide_bounds_hold_the_truth(repeats: int) -> None:
 
 
 @pytest.mark.matrix
-@pytest.mark.skipif(len(here()) < 8, reason="needs the columns of ../shared/data")
+@pytest.mark.skipif(len(here()) < 8, reason="needs the columns that do not ship")
 @pytest.mark.parametrize("factor", [None, WIDE])
 def test_intervals_of_eight_columns_hold_the_truth(factor: float | None) -> None:
     runs = [

@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import augmentation, performance, versus
+from benchmarks import augmentation, large, performance, versus
 from benchmarks.cells import cells, select
 from benchmarks.table import growth
+from dpmix.spec import load_spec
+from dpmix.summary.diagnostics import MIN_DRAWS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -133,6 +136,21 @@ def test_the_page_says_what_was_measured() -> None:
     assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0
     with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, samplers"):
         performance.select(["speed"])
+
+
+@pytest.mark.parametrize("sampler", [{}, large._LONG])
+def test_short_chains_of_large_releases_have_diagnostics(sampler: dict[str, Any]) -> None:
+    short = load_spec(large._SPEC | {"sampler": large._SPEC["sampler"] | sampler}, large._SHORT[1::2]).sampler
+    assert (short.iterations - short.burn_in) // short.thin >= MIN_DRAWS
+
+
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [(model, sampler) for model, samplers in augmentation.SAMPLERS.items() for sampler in samplers],
+)
+def test_models_by_augmentation_are_of_releases_as_they_are_stated(model: str, sampler: str) -> None:
+    built = augmentation.BUILD[model](10, 1.0, augmentation.SAMPLERS[model][sampler])
+    assert built.make_chain(np.random.default_rng(1)) is not None
 
 
 @pytest.mark.matrix
