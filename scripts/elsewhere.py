@@ -1,4 +1,4 @@
-"""Where data are that do not ship: the folder that DPMIX_DATA names, else `shared/data` beside this one."""
+"""The folder of data that do not ship: what DPMIX_DATA names, else `shared/data` beside the checkout."""
 
 from __future__ import annotations
 

@@ -118,8 +118,13 @@ MADE_UP: dict[str, Any] = {
             }
         ],
         "threads": {"sweeps": 100, "1": (2.0, 2.0), "2": (1.0, 2.0)},
+        "billion": [
+            {"n": 10**9, "cpu": [60.0, 61.0], "rhat": 1.001, "ess": 2500.0, "by": "a, b", "sweeps": 120_000}
+        ],
     },
 }
+UNTITLED = ("idle", "billion")
+"""Parts of the page that stand under the title of another."""
 
 
 def test_the_page_says_what_was_measured() -> None:
@@ -131,9 +136,13 @@ def test_the_page_says_what_was_measured() -> None:
         "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
         "| neal8 | m | 1: 100, 2: 200 | 1.00 | 40.0 – 80.0 | 5.5 |",
         "was 2.0 s and 1.0 s, while 1.0 and 2.0 of",
+        "| 1,000,000,000 | 120,000 | 121 | 1.0010 | 2,500 | a, b |",
     ):
         assert line in page
     assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0
+    for part, found in MADE_UP["cells"].items():
+        titles = performance.page(MADE_UP | {"cells": {part: found}}).count("\n## ")
+        assert titles == (part not in UNTITLED), part
     with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, samplers"):
         performance.select(["speed"])
 
@@ -161,7 +170,7 @@ def test_every_part_of_the_page_is_measured(part: str, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(json.loads(done.stdout)["cells"]) == [part]
-    assert (tmp_path / "page.md").read_text("utf-8").count("\n## ") == (part != "idle")
+    assert (tmp_path / "page.md").read_text("utf-8").count("\n## ") == (part not in UNTITLED)
 
 
 @pytest.mark.matrix
