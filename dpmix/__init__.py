@@ -50,12 +50,17 @@ __all__ = [
 ]
 
 
+_MODULES = ("errors", "results", "spec")
+
+
 def __getattr__(name: str) -> Any:
-    """Import a verb on first use, so that ``import dpmix`` stays quick."""
+    """Import a verb, or a module that has public names, on first use: ``import dpmix`` stays quick."""
+    if name in _MODULES:
+        return import_module(f"dpmix.{name}")
     if name in __all__:
         return getattr(import_module(f"dpmix.api.{name}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, *_MODULES))

@@ -40,6 +40,7 @@ def calibrate(
     overrides: Sequence[str] = (),
     *,
     quiet: bool = False,
+    data: Any = None,
 ) -> Calibration:
     """Return the noise and the guarantee of a spec's mechanism, of its synthesis, or of both.
 
@@ -55,6 +56,8 @@ def calibrate(
         ``key=value`` each, as ``--set``.
     quiet : bool
         Do not say on standard error what should be known before such a release.
+    data : DataFrame, Series, table of Arrow, mapping of columns or array, optional
+        In the place of ``data.path``, as for `privatize`.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def calibrate(
     DataError
         When the number of records is needed and the data cannot be read.
     """
-    checked = load_spec(spec, overrides)
+    checked = load_spec(spec, overrides, data)
     if checked.generator is not None:
         from dpmix.api.synthesize import calibrated
 

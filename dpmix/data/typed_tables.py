@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.text_tables import cannot_be, complaint, no_column, no_value, object_text, parser_of, too_many
-from dpmix.errors import DataError
+from dpmix.errors import DataError, UsageError
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
 from dpmix.spec.table_source import MARKS, InMemory
 from dpmix.store.frames import days_of
@@ -394,9 +394,9 @@ def _series_of(part: InMemory, table: Any) -> list[tuple[str, Any]]:
             table = part.table = getattr(table, method)()  # batches are there once, and tables read twice
     names = getattr(table, "column_names", None) or getattr(getattr(table, "schema", None), "names", None)
     if names is None or not hasattr(table, "column"):
-        raise DataError(
-            f"{part} is a {type(table).__name__}, and no table: give a DataFrame, a table of Arrow, a "
-            "mapping of columns, or an array"
+        raise UsageError(
+            f"{part}: must be a DataFrame, a table of Arrow, a mapping of columns or an array, not "
+            f"{type(table).__name__}"
         )
     return [(str(name), table.column(i)) for i, name in enumerate(names)]
 

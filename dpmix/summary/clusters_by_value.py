@@ -226,7 +226,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
             at = grid.masses(theta_of(chains, measure.atoms))
             seen.append(np.add.reduceat(at, released.starts, axis=1) * weights[:, None])
     together, mean_mass = _coclustering(latent), np.mean([mass.sum(axis=0) for mass in latent], axis=0)
-    estimate = partition_of_cells(together, mean_mass)
+    estimate = with_records(partition_of_cells(together, mean_mass), chains.n * mean_mass)
     owners = [np.argmax(_by_cluster(mass.T, estimate), axis=0) for mass in latent]
     size = int(estimate.max()) + 1
     shares = np.stack([np.bincount(own, w, minlength=size) for own, w in zip(owners, parts, strict=True)])
@@ -320,6 +320,20 @@ def partition_of_cells(together: Floats, mass: Floats) -> Ints:
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
     return rank[found]
+
+
+def with_records(labels: Ints, records: Floats) -> Ints:
+    """Return a partition of cells (M,) whose clusters have a record each, of so many expected in each cell.
+
+    The loss hardly asks for what becomes of cells without records: they go to the cluster of the nearest cell
+    that has one that holds records.
+    """
+    kept = np.flatnonzero((np.bincount(labels, records) >= 1.0)[labels])
+    if not kept.size:
+        return labels
+    places = np.arange(len(labels))
+    nearest = kept[np.abs(places[:, None] - kept).argmin(axis=1)]
+    return np.asarray(labels[nearest])
 
 
 def expected_loss(together: Floats, mass: Floats, labels: Ints) -> float:

@@ -218,7 +218,8 @@ def amount(value: float, spread: float) -> str:
         return f"{value:,.6g}"
     place = math.floor(math.log10(spread)) - (_SIGNIFICANT - 1)
     if not -9 <= place <= 12:
-        return f"{value:.4g}"
+        digits = math.floor(math.log10(abs(value))) - place if value else 0  # behind the first
+        return f"{value:.{min(max(digits, 0), 15)}e}"
     rounded = round(value, -place)
     return f"{rounded + 0.0:,.{max(0, -place)}f}"
 

@@ -544,6 +544,7 @@ _STATES = 1_000
 _POINTS = (40, 200)  # of the grid: few, or more where the density is narrow
 _ATOMS = 20_000
 _PRIOR = 4_000
+_ONCE = np.ones(1)
 
 
 def parametric_shares(chains: NamedChains) -> VarianceShares:
@@ -596,7 +597,7 @@ def mixture_shares(
         rng = chains.generator(-2, -1 - number)
         points, weights = _weighed(grid, all_states, column.family)
         before = _prior_variances(chains, column, points, prior, rng)
-        now = _Variances.of(all_states, column, points, weights, series)
+        now = _Variances.of(all_states, column, points, series)
         clean = None if chains.mechanism.protects else now
         if clean is None:
             records = min(chains.n, RECORDS)
@@ -610,9 +611,7 @@ def mixture_shares(
                 records,
                 rng,
             )
-            parts = np.arange(some.size * each).reshape(-1, each)
-            runs = [_Variances.of(drawn.take(part), column, points, weights, {}) for part in parts]
-            clean = _Variances.mean_of(runs, counting * (records / chains.n))
+            clean = _Variances.of(drawn, column, points, {}, counting * (records / chains.n))
         infinite |= not np.isfinite(before.mean)
         unseen |= not weights.any()
         before_density = float(weights @ before.density)
@@ -697,25 +696,25 @@ class _Variances:
         drawn: Measures,
         column: FittedColumn,
         points: Floats,
-        weights: Floats,
         series: Mapping[str, Floats],
+        counting: Floats = _ONCE,
     ) -> _Variances:
-        """Return those of draws of P; of the scalars all draws where `series` has them."""
+        """Return those of draws of P; of the scalars all draws where `series` has them.
+
+        Draws of several replicates follow each other, as many of each: a mean over the replicates, of which
+        each counts as often as `counting` says.
+        """
         family = column.family
         mean, median = series.get(column.label("mean")), series.get(_median_of(column))
-        return cls(
-            float(np.var(drawn.moments(family)[0] if mean is None else mean, ddof=1)),
-            float(np.var(quantiles(drawn, family, 0.5) if median is None else median, ddof=1)),
-            drawn.densities(points, family).var(axis=0, ddof=1),
-        )
 
-    @classmethod
-    def mean_of(cls, parts: Sequence[_Variances], counting: Floats) -> _Variances:
-        """Return means over replicates, each of which counts so often."""
+        def variance(draws: Floats) -> Floats:
+            parts = draws.reshape(counting.size, -1, *draws.shape[1:])
+            return np.asarray(counting @ parts.var(axis=1, ddof=1) / counting.size)
+
         return cls(
-            float(np.mean(counting * [part.mean for part in parts])),
-            float(np.mean(counting * [part.median for part in parts])),
-            np.mean(counting[:, None] * [part.density for part in parts], axis=0),
+            float(variance(drawn.moments(family)[0] if mean is None else mean.ravel())),
+            float(variance(quantiles(drawn, family, 0.5) if median is None else median.ravel())),
+            variance(drawn.densities(points, family)),
         )
 
 

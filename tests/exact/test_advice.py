@@ -77,6 +77,7 @@ def test_advice_about_a_mean_under_gaussian_noise_is_closed_form() -> None:
     assert_allclose(row.sd["mean"], (scale**2 + 10 / 392) ** 0.5 / 100_000**0.5, rtol=0.1)
 
 
+@pytest.mark.matrix
 def test_advice_is_what_fits_to_square_waves_have(tmp_path: Path) -> None:
     check("square_wave", 1.0, 10_000, 2, tmp_path)
 

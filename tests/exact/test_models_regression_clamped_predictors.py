@@ -38,8 +38,15 @@ HELD = dataclasses.replace(FREE, bounds=NARROW, sd=0.5, clamped_predictors=True)
 HELD_KNOWN = dataclasses.replace(KNOWN, bounds=NARROW, sd=0.4, clamped_predictors=True)
 
 
-@pytest.mark.parametrize(("n", "scale"), [(2, 0.8), (6, 2.5)])
-@pytest.mark.parametrize("prior", [pytest.param(HELD, id="free"), pytest.param(HELD_KNOWN, id="known")])
+@pytest.mark.parametrize(
+    ("prior", "n", "scale"),
+    [
+        pytest.param(HELD, 2, 0.8, id="free"),
+        pytest.param(HELD, 6, 2.5, id="free, six", marks=pytest.mark.matrix),
+        pytest.param(HELD_KNOWN, 2, 0.8, id="known"),
+        pytest.param(HELD_KNOWN, 6, 2.5, id="known, six"),
+    ],
+)
 def test_posterior_is_that_of_weighed_databases(prior: databases.Line, n: int, scale: float) -> None:
     rng, prior = np.random.default_rng(5), dataclasses.replace(prior, scale=scale)
     values = prior.release(rng, prior.draw(rng, 1, n)[1])[0]
@@ -155,6 +162,7 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     np.testing.assert_allclose(chain.tally.sums, wanted, atol=1e-11)
 
 
+@pytest.mark.matrix
 def test_zeros_and_ones_have_the_slope_that_the_table_has() -> None:
     """Of 1,000 records under little noise, where a line in predictors before clamping is flat."""
     rng, n = np.random.default_rng(6), 1000

@@ -109,6 +109,7 @@ def test_draws_do_not_depend_on_chunks_and_stay_within_the_bounds() -> None:
     np.testing.assert_allclose(whole["prediction"][near, 1], wanted[near], atol=1e-6)
 
 
+@pytest.mark.matrix
 def test_zeros_and_ones_have_the_means_that_the_table_has() -> None:
     """Of 1,000 records under little noise, half of one group near the response's lower bound."""
     rng, n = np.random.default_rng(6), 1000

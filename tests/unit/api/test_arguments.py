@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,10 @@ SPEC: dict[str, Any] = {
     "data": {"simulate": "three_gaussians", "n": 20, "seed": 1, "domain": [[-10, 10]]},
     "mechanism": {"kind": "laplace", "epsilon": 1},
     "model": {"kind": "mixture"},
+}
+CURATOR = {
+    "data": {"column": "x", "domain": [0, 10]},
+    "mechanism": {"kind": "laplace", "epsilon": 2},
 }
 SHORT = {"iterations": 60, "burn_in": 20, "chains": 2, "seed": 1}
 
@@ -71,6 +77,22 @@ def test_predictions_are_of_tables_that_python_holds(votes: FitResult, tmp_path:
         assert found.to_json() == exact.to_json()
     with pytest.raises(DpmixError, match="the data given: the cell of column 'town' in record 1"):
         dpmix.predict(votes, pandas.DataFrame(at | {"town": ["perhaps", "yes", "no"]}), quiet=True)
+
+
+def test_modules_with_public_names_are_there_at_once() -> None:
+    code = "import dpmix; dpmix.spec.load_spec, dpmix.errors.DataError, dpmix.results"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
+    assert {"spec", "errors", "results", "fit"} <= set(dir(dpmix))
+
+
+def test_what_is_no_table_is_an_argument_at_fault() -> None:
+    with pytest.raises(UsageError, match="the data given: must be a DataFrame, .* or an array, not int"):
+        dpmix.privatize(CURATOR, data=3, quiet=True)
+
+
+def test_a_release_of_a_table_that_python_holds_can_be_priced() -> None:
+    found = dpmix.calibrate(CURATOR, data={"x": [1.0, 2.0, 3.0]}, quiet=True)
+    assert found["epsilon"] == pytest.approx(2.0) and found["scale"] == pytest.approx(5.0)
 
 
 def test_one_part_of_a_tally_is_a_path(tmp_path: Path) -> None:
@@ -253,5 +275,5 @@ def test_names_that_promise_another_format_are_refused(votes: FitResult, tmp_pat
 
 @pytest.mark.parametrize("table", [3, [[1.0, 2.0]], np.zeros((2, 2)), b"at.csv"], ids=type)
 def test_what_is_no_table_with_names_is_refused(table: Any, votes: FitResult) -> None:
-    with pytest.raises(DpmixError, match="give a DataFrame"):
+    with pytest.raises(DpmixError, match="(give|must be) a DataFrame"):
         dpmix.predict(votes, table, quiet=True)

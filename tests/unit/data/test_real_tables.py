@@ -458,11 +458,12 @@ def test_objects_that_are_no_tables() -> None:
         (np.zeros((2, 2, 2)), "3 dimensions"),
         (np.zeros((2, 0)), "has no columns"),
         ([[1.0], [2.0, 3.0]], "rows of different lengths"),
-        (7, "is a int, and no table"),
-        ("t.csv", "is a str, and no table"),
+        (7, "the data given: must be a DataFrame, .* not int"),
+        ("t.csv", "must be a DataFrame, .* not str"),
     ]
     for table, why in cases:
-        with pytest.raises(DataError, match=why) as caught:
+        kind = UsageError if "must be" in why else DataError
+        with pytest.raises(kind, match=why) as caught:
             load_table(TableFiles.of(InMemory(table)), ["a", "b"] if "different" in why else ["a"])
         assert SECRET not in str(caught.value)
 

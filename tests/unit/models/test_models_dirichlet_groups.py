@@ -202,7 +202,7 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
         ("joint", "", False),
         ("soma, joint", "", False),
         ("joint", "sizes", False),
-        ("joint", "apart", True),
+        pytest.param("joint", "apart", True, marks=pytest.mark.matrix),
         ("joint", "apart, clear sums", True),
         pytest.param("plain", "", True, marks=pytest.mark.matrix),
         ("joint", "", True),

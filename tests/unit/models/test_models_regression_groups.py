@@ -195,7 +195,7 @@ def test_joint_law_is_invariant_with_truncated_errors(sampler: str, alone: bool)
         (False, "soma, joint", False),
         (False, "joint", True),
         pytest.param(True, "soma, joint", False, marks=pytest.mark.matrix),
-        (True, "joint", True),
+        pytest.param(True, "joint", True, marks=pytest.mark.matrix),
     ],
 )
 def test_joint_law_is_invariant_with_clamped_predictors(truncated: bool, sampler: str, alone: bool) -> None:

@@ -169,6 +169,10 @@ def test_ticks_far_from_0_are_told_apart() -> None:
         (-0.001, 0.4, "0.00"),
         (81234.5, 3.0, "81,234.5"),
         (5.0, 0.0, "5"),
+        (6.0123456e-7, 1e-9, "6.012e-07"),
+        (1.23456789e-3, 1e-9, "1.2345679e-03"),
+        (2.5e15, 3e14, "2.50e+15"),
+        (0.0, 1e-12, "0e+00"),
     ],
 )
 def test_numbers_keep_as_many_digits_as_are_known(value: float, spread: float, text: str) -> None:

@@ -16,7 +16,12 @@ from dpmix.release.tallies import edges_of
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.summary import clusters_by_value as module
-from dpmix.summary.clusters_by_value import clusters_by_value, partition_of_cells, subsample_labels
+from dpmix.summary.clusters_by_value import (
+    clusters_by_value,
+    partition_of_cells,
+    subsample_labels,
+    with_records,
+)
 from dpmix.summary.random_measures import Measures
 from tests.helpers import counts
 from tests.helpers.fits import small_release
@@ -140,6 +145,13 @@ def test_names_do_not_depend_on_numbering(monkeypatch: pytest.MonkeyPatch, tmp_p
     # a boundary where the heavier takes over
     assert abs(found.spans()[0][0] - low[np.flatnonzero(exact > 0.5)[0]]) < 2.0
     assert found.in_words().startswith("2 clusters, with their shares of the records: 1: from ")
+
+
+def test_clusters_without_a_record_are_none() -> None:
+    labels, records = np.array([2, 0, 0, 3, 1, 1, 2]), np.array([0.01, 60.0, 30.0, 0.3, 9.0, 0.2, 0.04])
+    assert with_records(labels, records).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert with_records(labels, 100.0 * records).tolist() == labels.tolist()
+    assert with_records(labels, 1e-3 * records).tolist() == labels.tolist()
 
 
 def test_partition_of_cells_is_the_best_of_all() -> None:

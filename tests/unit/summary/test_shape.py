@@ -104,7 +104,13 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("quantiles", [[0.25, 0.5, 0.75], [0.9]], ids=["quartiles", "another"])
+@pytest.mark.parametrize(
+    "quantiles",
+    [
+        pytest.param([0.25, 0.5, 0.75], id="quartiles"),
+        pytest.param([0.9], id="another", marks=pytest.mark.matrix),
+    ],
+)
 def test_two_groups_far_apart_under_wide_noise_are_not_usable(tmp_path: Path, quantiles: list[float]) -> None:
     """Mean, sd and every quantile have a contraction above 0.5, and the median may be in either group."""
     summary = summarized(tmp_path, "two far apart", 4.0, quantiles)
