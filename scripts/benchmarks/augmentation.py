@@ -98,7 +98,7 @@ def _regression(n: int, epsilon: float, sampler: dict[str, Any]) -> Any:
     scale = PAPER_SENSITIVITY / epsilon
     values = sums + np.random.default_rng(2).laplace(0.0, scale, len(sums))
     bounds = [[-BOUND, BOUND]] * (PREDICTORS + 1)
-    mechanism = {"kind": "clamped_moments", "bounds": bounds, "scale": [scale]}
+    mechanism = {"kind": "clamped_moments", "bounds": bounds, "noise": "laplace", "scale": [scale]}
     known = {"sigma2": 2.0, "x_mean": [0.9, -1.17], "x_cov": [[1.0, 0.0], [0.0, 1.0]]}
     model = {"kind": "linear_regression", "prior_sd": [0.2, 2.0, 2.0], **known}
     spec = load_spec({"model": model, "sampler": sampler})

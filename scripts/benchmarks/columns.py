@@ -26,6 +26,7 @@ import yaml
 from numpy.typing import NDArray
 
 import dpmix
+import elsewhere
 from benchmarks.table import table
 from dpmix.api.calibrate import mechanism_of
 from dpmix.release.sanitized import Release
@@ -35,7 +36,7 @@ from dpmix.spec.starters import starter
 __all__ = ["COLUMNS", "EPSILONS", "Column", "Run", "fitted", "here", "page", "released", "spec_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (ROOT / "configs" / "data", ROOT.parent / "shared" / "data")
+_DATA = ROOT / "configs" / "data"
 EPSILONS = (1.0, 3.0, 10.0)
 QUANTITIES = ("mean", "sd")
 WIDE = 4.0  # times the range of a column
@@ -71,7 +72,9 @@ class Column:
     @property
     def path(self) -> Path | None:
         """The file, None where it is not here."""
-        return next((folder / self.file for folder in FOLDERS if (folder / self.file).exists()), None)
+        return next(
+            (path for folder in (_DATA, elsewhere.folder()) if (path := folder / self.file).exists()), None
+        )
 
 
 COLUMNS = (

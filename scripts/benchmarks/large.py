@@ -41,7 +41,7 @@ _SPEC: dict[str, Any] = {
     "summary": {"grid": [-10.0, 10.0, 200]},
 }
 _LONG = {"iterations": 120_000, "burn_in": 24_000, "thin": 12}  # of each of four chains on a billion
-_SHORT = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20")
+_SHORT = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20", "--set", "sampler.thin=1")
 
 
 def write_part(path: Path, n: int, number: int) -> None:

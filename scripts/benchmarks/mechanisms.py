@@ -28,6 +28,7 @@ from scipy.special import ndtr
 from scipy.stats import beta
 
 import dpmix
+import elsewhere
 from dpmix.api.calibrate import mechanism_of
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.mechanisms.laws.additive import Additive
@@ -45,8 +46,7 @@ __all__ = ["CELLS", "POPULATIONS", "Cell", "Found", "measured", "released", "rep
 
 Floats = NDArray[np.float64]
 
-ROOT = Path(__file__).resolve().parents[2]
-INCOMES = ROOT.parent / "shared" / "data" / "acs2011_income.csv"
+INCOMES = elsewhere.folder() / "acs2011_income.csv"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MECHANISMS = ("square_wave", "laplace", "binomial", "gaussian", "wavelet")
 N, FEW_RECORDS = 100_000, 10_000  # of the wavelet, whose cost grows with n

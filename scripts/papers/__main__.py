@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import elsewhere
 from papers import page, registry
 from papers.pool import compute
 from papers.registry import CELLS, FIGURES, PAPERS, cells_of
 
 __all__ = ["CELLS", "FIGURES", "cells_of", "main"]
 
-ROOT = Path(__file__).resolve().parents[2]
 _LEFT = 75  # of sysexits.h: try again
 _OF = {
     "sweeps": ("p1", "p4", "p5"),
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     folder.mkdir(parents=True, exist_ok=True)
     jobs = options.jobs or len(os.sched_getaffinity(0))
-    data = options.data or Path(os.environ.get("DPMIX_DATA") or ROOT.parent / "shared" / "data")
+    data = options.data or elsewhere.folder()
     skipped = paper.prepare(options.figures, folder, data)
     for figure, why in skipped.items():
         print(f"reproduce: {figure} is skipped: {why}", file=sys.stderr)

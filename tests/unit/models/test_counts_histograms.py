@@ -23,6 +23,7 @@ from tests.helpers import (
     counts_langevin,
     counts_light,
     counts_moves,
+    scan_faults,
 )
 from tests.helpers.fits import combined_spec, release_by
 from tests.helpers.specs import message
@@ -142,6 +143,7 @@ def test_a_fault_of_a_learned_base_is_found(fault: str) -> None:
             name: (f"models/counts_mixture/{fault[1]}.py", *fault[2:])
             for name, fault in counts_moves.FAULTS.items()
         },
+        {name: ("samplers/scan.py", *fault) for name, fault in scan_faults.FAULTS.items()},
     ],
 )
 def test_what_is_planted_stands_in_the_source(faults: dict[str, tuple[str, str, str]]) -> None:

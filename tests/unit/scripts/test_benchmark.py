@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import augmentation, performance, versus
+from benchmarks import augmentation, large, performance, versus
 from benchmarks.cells import cells, select
 from benchmarks.table import growth
+from dpmix.spec import load_spec
+from dpmix.summary.diagnostics import MIN_DRAWS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -115,8 +118,13 @@ MADE_UP: dict[str, Any] = {
             }
         ],
         "threads": {"sweeps": 100, "1": (2.0, 2.0), "2": (1.0, 2.0)},
+        "billion": [
+            {"n": 10**9, "cpu": [60.0, 61.0], "rhat": 1.001, "ess": 2500.0, "by": "a, b", "sweeps": 120_000}
+        ],
     },
 }
+UNTITLED = ("idle", "billion")
+"""Parts of the page that stand under the title of another."""
 
 
 def test_the_page_says_what_was_measured() -> None:
@@ -128,11 +136,30 @@ def test_the_page_says_what_was_measured() -> None:
         "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
         "| neal8 | m | 1: 100, 2: 200 | 1.00 | 40.0 – 80.0 | 5.5 |",
         "was 2.0 s and 1.0 s, while 1.0 and 2.0 of",
+        "| 1,000,000,000 | 120,000 | 121 | 1.0010 | 2,500 | a, b |",
     ):
         assert line in page
     assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0
+    for part, found in MADE_UP["cells"].items():
+        titles = performance.page(MADE_UP | {"cells": {part: found}}).count("\n## ")
+        assert titles == (part not in UNTITLED), part
     with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, samplers"):
         performance.select(["speed"])
+
+
+@pytest.mark.parametrize("sampler", [{}, large._LONG])
+def test_short_chains_of_large_releases_have_diagnostics(sampler: dict[str, Any]) -> None:
+    short = load_spec(large._SPEC | {"sampler": large._SPEC["sampler"] | sampler}, large._SHORT[1::2]).sampler
+    assert (short.iterations - short.burn_in) // short.thin >= MIN_DRAWS
+
+
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [(model, sampler) for model, samplers in augmentation.SAMPLERS.items() for sampler in samplers],
+)
+def test_models_by_augmentation_are_of_releases_as_they_are_stated(model: str, sampler: str) -> None:
+    built = augmentation.BUILD[model](10, 1.0, augmentation.SAMPLERS[model][sampler])
+    assert built.make_chain(np.random.default_rng(1)) is not None
 
 
 @pytest.mark.matrix
@@ -143,7 +170,7 @@ def test_every_part_of_the_page_is_measured(part: str, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(json.loads(done.stdout)["cells"]) == [part]
-    assert (tmp_path / "page.md").read_text("utf-8").count("\n## ") == (part != "idle")
+    assert (tmp_path / "page.md").read_text("utf-8").count("\n## ") == (part not in UNTITLED)
 
 
 @pytest.mark.matrix

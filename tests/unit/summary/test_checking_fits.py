@@ -13,6 +13,7 @@ import pytest
 import xarray
 
 import dpmix
+import elsewhere
 from dpmix.errors import SpecError
 from dpmix.release.sanitized import Release
 from dpmix.summary.check import loo
@@ -20,7 +21,7 @@ from dpmix.summary.check.rank_comparison import places
 from tests.helpers.chains_files import Floats
 from tests.helpers.fits import release_by, small_release, small_spec
 
-DAYS = Path(__file__).parents[4] / "shared" / "data" / "atus2019_female.csv"
+DAYS = elsewhere.folder() / "atus2019_female.csv"
 
 
 def laplace(y: Floats, bounds: tuple[float, float], epsilon: float, rng: np.random.Generator) -> Release:
