@@ -44,6 +44,7 @@ class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
     capabilities = BinomialMechanism
+    clamps = True
     pictured = Pictured(
         "released values, rescaled",
         "the released numbers of successes, each turned into an estimate of its record that is right on "
@@ -75,10 +76,6 @@ class BinomialLaw(Law):
         lo, hi = self.domain[0]
         z = np.ascontiguousarray(values[:, 0])
         return Observation(z, BinomialNoise.make(self.trials, self.weight, lo, hi), z, ("obs",), math.nan)
-
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw numbers of successes; see `Law`."""

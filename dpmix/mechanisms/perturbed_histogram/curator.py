@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,7 @@ from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_eps
 from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
-
-Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
+    from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 
 _L2 = math.nextafter(math.sqrt(2.0), 2.0)
 SENSITIVITY = {"laplace": 2.0, "gaussian": _L2, "geometric": 2.0, "discrete_gaussian": _L2}

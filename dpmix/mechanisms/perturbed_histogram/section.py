@@ -17,6 +17,8 @@ from dpmix.spec.mechanism_section import (
     delta_beside_epsilon,
 )
 
+Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
+
 
 class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
@@ -37,9 +39,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     rho: Rho = None
     scale: Scale = None
     bins: Bins = Field(description="Number of equal bins m.")
-    noise: Literal["laplace", "gaussian", "geometric", "discrete_gaussian"] = Field(
-        "laplace", description="Noise of the counts."
-    )
+    noise: Noise = Field("laplace", description="Noise of the counts.")
     n: Records | None = Field(
         None, description="Number of confidential records, for a release without its file."
     )

@@ -39,6 +39,7 @@ class SquareWaveLaw(Law):
     """One of M + 2k outputs for each number of a record, those near its cell r times as likely each."""
 
     capabilities = SquareWaveMechanism
+    clamps = True
     pictured = Pictured(
         "released outputs, noise included",
         "the released outputs at the cells that they stand for, some beyond the bounds: they carry the "
@@ -100,10 +101,6 @@ class SquareWaveLaw(Law):
         z = np.ascontiguousarray(values[:, 0])
         channel = square_wave(self.cells, self.reach, self.odds, *self.domain[columns[0]])
         return Observation(z, channel, z, ("obs",), math.nan)
-
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw outputs; see `Law`. Of one column, the first."""
