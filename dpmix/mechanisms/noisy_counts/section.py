@@ -9,9 +9,9 @@ from dpmix.spec.mechanism_section import (
     Delta,
     Epsilon,
     MechanismSection,
-    Records,
     Rho,
     Scale,
+    StatedRecords,
     delta_beside_epsilon,
 )
 
@@ -39,9 +39,7 @@ class NoisyCountsMechanism(MechanismSection):
     noise: Literal["laplace", "geometric", "discrete_gaussian"] = Field(
         "laplace", description="Noise of the counts."
     )
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
+    n: StatedRecords = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
