@@ -52,6 +52,11 @@ class _Histogram(Generator):
         """Whether noise on the counts is what protects; see `Sanitizer`."""
         return self.noise is not None
 
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise, where they carry any; see `Sanitizer`."""
+        return None if self.noise is None else self.noise.noisy_cells
+
     def of_records(self, n: int) -> Self:
         """Return it for another number of confidential records; see `Sanitizer`."""
         noise = None if self.noise is None else replace(self.noise, n=n)
@@ -96,11 +101,6 @@ class PerturbedSynthesis(_Histogram):
 
     kind: ClassVar[str] = "perturbed_histogram"
     noise: PerturbedHistogram
-
-    @property
-    def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise; see `Sanitizer`."""
-        return self.noise.noisy_cells
 
     @property
     def guarantee(self) -> Guarantee:
@@ -152,11 +152,6 @@ class SmoothedSynthesis(_Histogram):
     def uniform_share(self) -> float | None:
         """The weight, where nothing else protects; see `Sanitizer`."""
         return self.weight if self.noise is None else None
-
-    @property
-    def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise, where they carry any; see `Sanitizer`."""
-        return None if self.noise is None else self.noise.noisy_cells
 
     @property
     def guarantee(self) -> Guarantee:

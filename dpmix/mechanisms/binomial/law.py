@@ -32,12 +32,12 @@ from dpmix.mechanisms.laws.transitions import (
     MatrixTransition,
     TableLikelihood,
     Transition,
-    binomial_matrix,
     information_of_outputs,
 )
 
 _CELLS = 1_024  # of the public bounds, for likelihoods
 _MOST_TRIALS = 2_000
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 class BinomialLaw(Law):
@@ -84,8 +84,23 @@ class BinomialLaw(Law):
         return rng.binomial(self.trials, 0.5 + self.weight * (share - 0.5)).astype(np.float64)
 
     def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
-        """Return the transition of cells; see `Law`."""
-        return MatrixTransition(binomial_matrix(self.trials, self.weight, len(cells) - 1, chosen))
+        """Return the transition of cells; see `Law`.
+
+        The probability is averaged over a cell by five Gauss-Legendre nodes: p moves by weight over the
+        number of cells there, and its logarithm by far less than 1.
+        """
+        from scipy.special import gammaln, xlog1py, xlogy  # late: laws start without SciPy
+
+        trials, count = self.trials, len(cells) - 1
+        y = (np.arange(count)[:, None] + 0.5 * (1.0 + _NODES)) / count
+        p = 0.5 + self.weight * (y - 0.5)
+        z = chosen.astype(np.float64)[:, None]
+        constant = gammaln(trials + 1.0) - gammaln(z + 1.0) - gammaln(trials - z + 1.0)
+        found = np.zeros((len(z), count))
+        for node, share in enumerate(0.5 * _WEIGHTS):
+            at = p[None, :, node]
+            found += share * np.exp(constant + xlogy(z, at) + xlog1py(trials - z, -at))
+        return MatrixTransition(found)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

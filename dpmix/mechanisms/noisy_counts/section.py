@@ -15,6 +15,8 @@ from dpmix.spec.mechanism_section import (
     delta_beside_epsilon,
 )
 
+Noise = Literal["laplace", "geometric", "discrete_gaussian"]
+
 
 class NoisyCountsMechanism(MechanismSection):
     """Noisy counts of every feature's levels within every class."""
@@ -36,9 +38,7 @@ class NoisyCountsMechanism(MechanismSection):
         Field(description="Number of levels of each feature.")
     )
     classes: Annotated[Integer, Field(ge=1, le=10_000)] = Field(description="Number of classes.")
-    noise: Literal["laplace", "geometric", "discrete_gaussian"] = Field(
-        "laplace", description="Noise of the counts."
-    )
+    noise: Noise = Field("laplace", description="Noise of the counts.")
     n: StatedRecords = None
 
     @model_validator(mode="after")
