@@ -15,8 +15,7 @@ from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, 
 from dpmix.api.task import Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import parameter_shapes, propose
-from dpmix.mechanisms.channels.all_channels import (
-    NoNoise,
+from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
@@ -26,6 +25,7 @@ from dpmix.mechanisms.channels.all_channels import (
 from dpmix.mechanisms.channels.histograms import log_count
 from dpmix.mechanisms.laws.every import Observation, expect
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts

@@ -13,7 +13,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.channels.all_channels import NoNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
 from dpmix.run.chains_writer import Named, Written
 from dpmix.run.runner import Run

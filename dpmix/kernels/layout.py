@@ -87,6 +87,10 @@ class Learned(ABC):
     def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
         """Draw an atom from each of the base measures (size, 2, d)."""
 
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw atoms that share no location and scale."""
+        return self.draw_given(rng, self.draw_base(rng, size))
+
     @abstractmethod
     def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return weights (nodes,) and atoms (.., size nodes) like a record of an unseen component."""

@@ -460,10 +460,14 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             overload(call, strict=False)(calling)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
-            """Register `impl` for `classes`, by default those its annotations name; it may be `inlined`."""
+            """Register `impl` for `classes`, by default those its annotations name; it may be `inlined`.
+
+            For a class that is no tuple it stays Python.
+            """
             plain = impl.__dict__.get("__wrapped__", impl)
             named = classes or tuple(inspect.get_annotations(plain, eval_str=True).values())[:on]
-            impls[named] = njit(impl) if compiled and plain is impl else impl
+            tuples = all(issubclass(one, tuple) for one in named)
+            impls[named] = njit(impl) if compiled and tuples and plain is impl else impl
             return impl
 
         call.register = register  # type: ignore[attr-defined]

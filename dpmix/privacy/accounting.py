@@ -182,15 +182,17 @@ def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
                 "record may change part, and the parts' sizes are published"
             )
 
-    def largest(name: str) -> float | None:
-        found = [getattr(each, name) for each in parts]
-        return None if any(value is None for value in found) else max(found)
-
     trust = "local" if all(each.trust == "local" for each in parts) else "global"
-    epsilon = largest("epsilon")
+    epsilon, rho = (largest(parts, name) for name in ("epsilon", "rho"))
     delta = None if epsilon is None else max(each.delta or 0.0 for each in parts)
     proved = all(each.proved for each in parts)
-    return Guarantee(epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS, proved=proved)
+    return Guarantee(epsilon, delta, rho, trust, Adjacency.PUBLIC_PARTS, proved=proved)
+
+
+def largest(parts: Iterable[Any], name: str) -> float | None:
+    """Return the largest of a number of some guarantees or sums; None where one does not have it."""
+    found = [getattr(each, name) for each in parts]
+    return None if any(value is None for value in found) else max(found)
 
 
 def weakest(relations: Iterable[Adjacency]) -> Adjacency:

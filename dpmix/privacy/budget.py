@@ -31,7 +31,7 @@ from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics.in_words import figure, figure_below, stated
-from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, loss_epsilon, weakest
+from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, largest, loss_epsilon, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 
 ACCOUNTANTS = ("sums", "pld")
@@ -128,15 +128,10 @@ def worst(spent: Spent) -> Total:
     """
     found = [total(line) for line in spent.lines()]
 
-    def largest(name: str) -> float | None:
-        numbers = [getattr(each, name) for each in found]
-        return None if any(number is None for number in numbers) else max(numbers)
-
     relation = weakest(each.adjacency for line in spent.lines() for each in line)
     every = [*spent.whole, *(each for part in spent.parts.values() for each in part)]
-    return Total(
-        spent.releases, largest("epsilon"), largest("delta"), largest("rho"), relation, _unproved(every)
-    )
+    epsilon, delta, rho = (largest(found, name) for name in ("epsilon", "delta", "rho"))
+    return Total(spent.releases, epsilon, delta, rho, relation, _unproved(every))
 
 
 def total(spent: Sequence[Guarantee]) -> Total:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.release.column_units import Categories
 from dpmix.release.columns import Cells, Column, Grid
-from dpmix.spec.days import day_of
+from dpmix.spec.days import day_of, day_text
 from dpmix.spec.fields import shown
 
 if TYPE_CHECKING:
@@ -154,8 +154,6 @@ def _number(key: str, item: Any, column: Column) -> float:
 
 
 def _text(number: float, column: Column) -> str:
-    from dpmix.spec.days import day_text
-
     return day_text(number) if column.date else f"{number:.12g}"
 
 

@@ -276,7 +276,7 @@ def merged(parts: Sequence[tuple[str, Release]]) -> Release:
     DataError
         When two differ in mechanism, guarantee or grid, naming the first difference.
     """
-    parts = sorted(parts, key=lambda part: not _is_stated(part[1]))
+    parts = sorted(parts, key=lambda part: not part[1].mechanism.elsewhere)
     name, first = parts[0]
     for other_name, other in parts[1:]:
         found = difference(first, other)
@@ -305,7 +305,7 @@ def difference(first: Release, other: Release) -> str | None:
     """
     law, beside = first.mechanism.stated(), other.mechanism.stated()
     rounding = 0.0
-    if _is_stated(first) != _is_stated(other):
+    if first.mechanism.elsewhere != other.mechanism.elsewhere:
         law, beside = ({key: own[key] for key in own if key not in _MADE} for own in (law, beside))
         rounding = _ROUNDING
     if (first.simulated, first.private) == (other.simulated, other.private):  # else noise differs by that
@@ -355,11 +355,6 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
     if not np.isin(law.domain[0], inner).all():
         return "edges do not have the public bounds among them"
     return None
-
-
-def _is_stated(release: Release) -> bool:
-    """Whether a spec states how it was released, and no file of its own."""
-    return release.mechanism.elsewhere
 
 
 def _counts(release: Release) -> Counts:

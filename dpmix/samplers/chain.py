@@ -23,7 +23,7 @@ from dpmix.kernels import (
     theta_rows,
 )
 from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
-from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_start, hides, settle
+from dpmix.mechanisms.channels.channel_functions import augmented, draw_latent, draw_start, hides, settle
 from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
@@ -138,8 +138,7 @@ class Chain:
     ----------
     z : (n,) array of float
         The released values, or the rows of the channel's arrays, kept by reference.
-    channel, kernel, mixing : NamedTuples of `dpmix.mechanisms.channels.all_channels`, `dpmix.kernels` and
-    `dpmix.numerics.mixing`
+    channel, kernel, mixing : NamedTuples of a mechanism, of `dpmix.kernels` and `dpmix.numerics.mixing`
     algorithm : Algorithm
     rng : Generator
         The chain's own generator.

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels import MultivariateNormal, draw_record
-from dpmix.mechanisms.channels.all_channels import NoNoise, Rows, augment, fill_marginal, log_marginal
+from dpmix.mechanisms.channels.channel_functions import augment, fill_marginal, log_marginal
+from dpmix.mechanisms.channels.rows import Rows
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
@@ -115,16 +117,14 @@ def _allocate_serial(executor: Serial, state, x, slots, channel, kernel, rng):
     _allocate_range(0, len(state.labels), rng, state, x, slots, channel, kernel, state.counts)
 
 
-def _allocate_threads(executor, state, x, slots, channel, kernel, rng):
+@_allocate.register
+def _allocate_threads(executor: Threads, state, x, slots, channel, kernel, rng):
     def block(start, stop, own):
         counts = np.zeros_like(state.counts)
         _allocate_range(start, stop, own, state, x, slots, channel, kernel, counts)
         return counts
 
     state.counts[:] = np.sum(executor.map(block), axis=0)
-
-
-_allocate.register(_allocate_threads, Threads, compiled=False)
 
 
 @dispatch()
@@ -137,11 +137,9 @@ def _metropolis_serial(executor: Serial, state, channel, kernel, rng):
     return move_latents(channel, kernel, state, rng, 0, len(state.labels))
 
 
-def _metropolis_threads(executor, state, channel, kernel, rng):
+@_metropolis.register
+def _metropolis_threads(executor: Threads, state, channel, kernel, rng):
     return sum(executor.map(lambda start, stop, own: move_latents(channel, kernel, state, own, start, stop)))
-
-
-_metropolis.register(_metropolis_threads, Threads, compiled=False)
 
 
 @dispatch()
@@ -196,8 +194,8 @@ def update_latent_and_parameters(latent, executor, state, channel, kernel, rng):
     """Move latent values, where the state holds them, and the parameters of all occupied components."""
 
 
-for _executor, _compiled in ((Serial, True), (Threads, False)):
-    allocate.register(_allocate_exact, ExactLatent, _executor, compiled=_compiled)
-    allocate.register(_allocate_held, MetropolisLatent, _executor, compiled=_compiled)
-    update_latent_and_parameters.register(_update_exact, ExactLatent, _executor, compiled=_compiled)
-    update_latent_and_parameters.register(_update_held, MetropolisLatent, _executor, compiled=_compiled)
+for _executor in (Serial, Threads):
+    allocate.register(_allocate_exact, ExactLatent, _executor)
+    allocate.register(_allocate_held, MetropolisLatent, _executor)
+    update_latent_and_parameters.register(_update_exact, ExactLatent, _executor)
+    update_latent_and_parameters.register(_update_held, MetropolisLatent, _executor)

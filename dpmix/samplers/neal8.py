@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dpmix.kernels import draw_prior
-from dpmix.mechanisms.channels.all_channels import log_marginal
+from dpmix.mechanisms.channels.channel_functions import log_marginal
 from dpmix.numerics.jit import inlined, njit
 from dpmix.samplers.scan import (
     by_densities,

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 
 from dpmix.kernels import draw_record, value
-from dpmix.mechanisms.channels.all_channels import log_marginal, noise_density
-from dpmix.mechanisms.channels.channel_functions import augment, settle
+from dpmix.mechanisms.channels.channel_functions import augment, log_marginal, noise_density, settle
 from dpmix.mechanisms.channels.histograms import bin_of, log_count
 from dpmix.numerics.jit import dispatch, njit
 

@@ -12,7 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix.kernels import draw_posterior, propose, tally
-from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_marginal, noise_variance, sum_logs
+from dpmix.mechanisms.channels.channel_functions import (
+    draw_latent,
+    hides,
+    log_marginal,
+    noise_variance,
+    sum_logs,
+)
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.state import BLOCK, TILE, Serial, Threads, group_records
 
@@ -31,11 +37,9 @@ def _group_serial(executor: Serial, state, x):
     group_records(0, len(state.labels), state, x)
 
 
-def _group_threads(executor, state, x):
+@_group.register
+def _group_threads(executor: Threads, state, x):
     executor.map(lambda start, stop, rng: group_records(start, stop, state, x))
-
-
-_group.register(_group_threads, Threads, compiled=False)
 
 
 @njit
@@ -61,16 +65,14 @@ def _sum_serial(executor: Serial, state, channel, kernel, theta, large):
     return sums
 
 
-def _sum_threads(executor, state, channel, kernel, theta, large):
+@_sum.register
+def _sum_threads(executor: Threads, state, channel, kernel, theta, large):
     def block(start, stop, rng):
         sums = np.zeros(large)
         _sum_range(start, stop, state, channel, kernel, theta, large, sums)
         return sums
 
     return np.sum(executor.map(block), axis=0)
-
-
-_sum.register(_sum_threads, Threads, compiled=False)
 
 
 def _impute(channel, kernel, state, rng, first):
@@ -166,7 +168,7 @@ def complete() -> None:
         _impute_small.register(_impute if drawn else _no_imputation, *pair)
         _small.register(_none_small if not drawn else _some_small if walks else _all_small, *pair)
         for executor in (Serial, Threads):
-            _walk_large.register(_walk if walks else _no_walk, executor, *pair, compiled=executor is Serial)
+            _walk_large.register(_walk if walks else _no_walk, executor, *pair)
 
 
 def _update(executor, state, x, channel, kernel, rng):
@@ -185,4 +187,4 @@ def update_parameters(executor, state, x, channel, kernel, rng):
 
 
 update_parameters.register(_update, Serial)
-update_parameters.register(_update, Threads, compiled=False)
+update_parameters.register(_update, Threads)

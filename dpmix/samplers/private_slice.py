@@ -66,11 +66,9 @@ def _slices_serial(executor: Serial, state, rng):
     return _slices_range(0, len(state.labels), rng, state)
 
 
-def _slices_threads(executor, state, rng):
+@_slices.register
+def _slices_threads(executor: Threads, state, rng):
     return min(executor.map(lambda start, stop, own: _slices_range(start, stop, own, state)))
-
-
-_slices.register(_slices_threads, Threads, compiled=False)
 
 
 @njit
@@ -151,11 +149,9 @@ def _levels_serial(executor: Serial, state, places):
     _levels_range(0, len(state.labels), state, places)
 
 
-def _levels_threads(executor, state, places):
+@_levels.register
+def _levels_threads(executor: Threads, state, places):
     executor.map(lambda start, stop, own: _levels_range(start, stop, state, places))
-
-
-_levels.register(_levels_threads, Threads, compiled=False)
 
 
 @njit

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix.mechanisms.channels.all_channels import augment, fill_marginal, log_marginal
+from dpmix.mechanisms.channels.channel_functions import augment, fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, inlined, njit
 from dpmix.numerics.mixing import opening_mass
 from dpmix.samplers.parameters import update_parameters

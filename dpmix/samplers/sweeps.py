@@ -22,7 +22,7 @@ from dpmix.kernels.learned_base import (
     take_base,
     with_base,
 )
-from dpmix.mechanisms.channels.all_channels import log_constant, sum_logs
+from dpmix.mechanisms.channels.channel_functions import log_constant, sum_logs
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
 from dpmix.samplers.state import BLOCK, DONE, Serial, Threads, group_records
@@ -182,7 +182,7 @@ def sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 def by_sweeps(function: Callable[..., Any], algorithm: type) -> None:
     """Let an algorithm sweep by one function: compiled whole, or in Python over phases on threads."""
     sweep.register(function, algorithm, Serial)
-    sweep.register(function, algorithm, Threads, compiled=False)
+    sweep.register(function, algorithm, Threads)
 
 
 @dispatch()

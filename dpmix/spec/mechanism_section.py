@@ -34,6 +34,10 @@ Order = Annotated[
 ]
 Reads = Literal["numbers", "compositions", "levels", "category", "categories"]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
+StatedRecords = Annotated[
+    Records | None,
+    Field(description="Number of confidential records, for a release without its file."),
+]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
 
@@ -83,6 +87,16 @@ class MechanismSection(Capabilities, Section):
             raise refusal(lacking, f"missing beside {min(given)}; {self.kind} takes {choices}")
         raise refusal("", f"states its noise twice ({', '.join(sorted(given))}); {self.kind} takes {choices}")
 
+    @model_validator(mode="after")
+    def _bounds_of_one_column(self) -> Self:
+        if self.on_domain and not self.columns_each and self.domain is not None and len(self.domain) > 1:
+            raise refusal(
+                "domain",
+                f"{len(self.domain)} pairs of bounds, but {self.kind} releases one column; "
+                "give one pair, or use laplace or gaussian",
+            )
+        return self
+
     def columns_stated(self) -> int | None:
         """Return the number of columns that it is stated for, where none are named; None where it is not."""
         return len(self.domain or ((),))
@@ -90,15 +104,6 @@ class MechanismSection(Capabilities, Section):
     def states(self, *keys: str) -> bool:
         """Whether the noise is stated by exactly these keys."""
         return {k for s in self.statements for k in s if getattr(self, k) is not None} == set(keys)
-
-    def _one_column(self) -> None:
-        """Refuse bounds of several columns."""
-        if self.domain is not None and len(self.domain) > 1:
-            raise refusal(
-                "domain",
-                f"{len(self.domain)} pairs of bounds, but {self.kind} releases one column; "
-                "give one pair, or use laplace or gaussian",
-            )
 
     def done(self, grouped: bool) -> str:
         """Say what is released, such as "laplace noise"; `grouped` for groups of private sizes."""

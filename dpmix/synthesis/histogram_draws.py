@@ -17,6 +17,7 @@ from dpmix.mechanisms.curators.mechanism import (
     Seeded,
     smoothing_of_twice_epsilon,
 )
+from dpmix.mechanisms.laws.additive import noise_name
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.exact import Source, bernoulli, generator_from, integers, source_of
 from dpmix.privacy.noise import noisy
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from dpmix.privacy.accounting import Guarantee
     from dpmix.release.columns import Cells, Ints
     from dpmix.synthesis.records import Records
-
-WORDS = {"laplace": "Laplace", "gaussian": "Gaussian", "geometric": "two-sided geometric"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,11 @@ class _Histogram(Generator):
     def of_any_number(self) -> bool:
         """Whether noise on the counts is what protects; see `Sanitizer`."""
         return self.noise is not None
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise, where they carry any; see `Sanitizer`."""
+        return None if self.noise is None else self.noise.noisy_cells
 
     def of_records(self, n: int) -> Self:
         """Return it for another number of confidential records; see `Sanitizer`."""
@@ -98,11 +102,6 @@ class PerturbedSynthesis(_Histogram):
     noise: PerturbedHistogram
 
     @property
-    def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise; see `Sanitizer`."""
-        return self.noise.noisy_cells
-
-    @property
     def guarantee(self) -> Guarantee:
         """Guarantee of the noisy counts."""
         return self.noise.guarantee
@@ -119,7 +118,7 @@ class PerturbedSynthesis(_Histogram):
         """Say what is drawn."""
         return (
             f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins whose counts carry "
-            f"{WORDS[self.noise.noise]} noise of scale {self.noise.s:.6g}"
+            f"{noise_name(self.noise.noise)} of scale {self.noise.s:.6g}"
         )
 
     def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
@@ -152,11 +151,6 @@ class SmoothedSynthesis(_Histogram):
     def uniform_share(self) -> float | None:
         """The weight, where nothing else protects; see `Sanitizer`."""
         return self.weight if self.noise is None else None
-
-    @property
-    def noisy_cells(self) -> NoisyCells | None:
-        """The bins and their noise, where they carry any; see `Sanitizer`."""
-        return None if self.noise is None else self.noise.noisy_cells
 
     @property
     def guarantee(self) -> Guarantee:

@@ -156,7 +156,10 @@ class Yardstick:
     def measure(self, values: Floats, labels: Labels) -> Figures:
         """Measure synthetic records (m, d), of which codes stand for these labels, None for numbers."""
         values = self.in_known_codes(values, labels)
-        joint = {"distinct": float(count_distinct(values)), "repeats": float(self._rows.holds(values).mean())}
+        joint = {
+            "distinct": float(SortedRows(values).distinct),
+            "repeats": float(self._rows.holds(values).mean()),
+        }
         columns: list[dict[str, float]] = []
         shares: list[Floats | None] = []
         for i, column in enumerate(self.columns):
@@ -320,11 +323,6 @@ class SortedRows:
             numbers, paired = _among(numbers * len(kept) + places, pairs)
             found &= there & paired
         return found
-
-
-def count_distinct(values: Floats) -> int:
-    """Return the number of distinct records, shape (m, d)."""
-    return SortedRows(values).distinct
 
 
 def _among(wanted: Floats | Ints, known: Floats | Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -18,7 +18,8 @@ from benchmarks.settings import build
 from benchmarks.table import figure, table
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import MultivariateNormal, NormalNIG
-from dpmix.mechanisms.channels.all_channels import GaussianRows, LaplaceNoise
+from dpmix.mechanisms.channels.rows import GaussianRows
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 

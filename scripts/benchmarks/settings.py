@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from dpmix.data.simulations import three_betas, three_gaussians
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.all_channels import (
-    GaussianRows,
-    LaplaceNoise,
-    NoNoise,
-    laplace_rows,
-    smoothed_histogram,
-)
+from dpmix.mechanisms.channels.histograms import smoothed_histogram
+from dpmix.mechanisms.channels.rows import GaussianRows, laplace_rows
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.wavelet.channel import wavelet_cells
 from dpmix.numerics.equal_cells import equal_edges
 

@@ -20,7 +20,7 @@ from benchmarks.cells import ALGORITHMS, BASE, WIDTH
 from benchmarks.table import figure, span, table
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.all_channels import LaplaceNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor

@@ -24,7 +24,8 @@ from benchmarks.cells import ALGORITHMS, BASE, LARGE, PLAIN, POINTS, WIDTH, Cell
 from benchmarks.settings import build
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.all_channels import LaplaceNoise, NoNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.mechanisms.channels.all_channels import NoNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts

@@ -29,7 +29,7 @@ SHAPE, RATE, TOTAL, TAIL = 3.0, 2.0, 300.0, 1e-3
 def p_value(restarts: int, moves: int, seed: int = 1) -> float:
     """Smallest p-value of the concentration and of what is seen of the atoms, after some moves."""
     from dpmix.kernels import NormalNIG
-    from dpmix.mechanisms.channels.all_channels import LaplaceNoise
+    from dpmix.mechanisms.laplace.channel import LaplaceNoise
     from dpmix.models.counts_mixture import masses
     from dpmix.models.counts_mixture.atom_moves import redraw_light
     from dpmix.models.counts_mixture.mixture_sweep import make_work

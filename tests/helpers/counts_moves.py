@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.all_channels import LaplaceNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.models.counts_mixture import atom_moves, masses
 from dpmix.models.counts_mixture.mixture_sweep import make_work
 from dpmix.numerics import loops

@@ -8,17 +8,12 @@ import numpy as np
 
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.all_channels import (
-    GaussianNoise,
-    GaussianRows,
-    LaplaceNoise,
-    NoNoise,
-    Rows,
-    laplace_rows,
-    perturbed_histogram,
-    settle,
-    smoothed_histogram,
-)
+from dpmix.mechanisms.channels.channel_functions import settle
+from dpmix.mechanisms.channels.histograms import perturbed_histogram, smoothed_histogram
+from dpmix.mechanisms.channels.rows import GaussianRows, Rows, laplace_rows
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.mechanisms.wavelet.channel import wavelet_cells
 from dpmix.numerics.mixing import PitmanYor

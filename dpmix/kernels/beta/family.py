@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import special
@@ -47,9 +47,10 @@ class BetaKernel(ABC):
     def _rule(self) -> tuple[Floats, Floats, Floats]:
         """Return nodes a, b and weights (K,) over the base measure."""
 
-    @abstractmethod
     def for_distance(self) -> Self:
         """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
+        own: Any = self  # a dataclass
+        return cast(Self, replace(own, logit=True))
 
     def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
         """Return atoms from `a` and `b`."""
@@ -216,10 +217,6 @@ class BetaGamma(BetaKernel):
         a, b = (np.maximum(parameters[name], LEAST) for name in ("a", "b"))
         return centred_gamma(a, self.a_shape, self.a_rate) + centred_gamma(b, self.b_shape, self.b_rate)
 
-    def for_distance(self) -> Self:
-        """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
-        return replace(self, logit=True)
-
 
 # Beta kernels whose base measure's place and rate are learned (methods, section 15): t = a + b, p = a / t,
 #
@@ -232,7 +229,7 @@ class BetaGamma(BetaKernel):
 
 
 @dataclass(frozen=True)
-class LearnedBeta(BetaKernel, Learned):
+class LearnedBeta(Learned, BetaKernel):
     """The base measure whose place and rate are learned.
 
     Parameters
@@ -286,10 +283,6 @@ class LearnedBeta(BetaKernel, Learned):
         one, other = (rng.gamma(shape) for shape in self.around(base[:, 0, 0], total))
         return np.maximum(np.stack([one, other]) * (total / (one + other)), 1e-300)
 
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw atoms that share no place and rate."""
-        return self.draw_given(rng, self.draw_base(rng, size))
-
     def log_density(self, atoms: Floats, base: Floats) -> Floats:
         """Return the log density of (log a, log b) at atoms (2, .., size) given base measures (.., 2, 1)."""
         log_a, log_b = np.log(atoms)
@@ -340,10 +333,6 @@ class LearnedBeta(BetaKernel, Learned):
         weights = of_total[:, None] * of_x
         return (total * share).ravel(), (total * special.expit(-x)).ravel(), weights.ravel()
 
-    def for_distance(self) -> Self:
-        """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
-        return replace(self, logit=True)
-
     def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
         """Return log densities of a + b, and of a / (a + b) given it, each less its mean, shape (size,).
 
@@ -366,6 +355,17 @@ class LearnedBeta(BetaKernel, Learned):
 _GAMMAS = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
 _DOMAIN = ("domain_lo", "domain_hi")
 
+
+def stated_gammas(c: Mapping[str, float]) -> tuple[float, float, float, float]:
+    """Return the shapes and rates of a base measure as a file holds them."""
+    return c["base_a_shape"], c["base_a_rate"], c["base_b_shape"], c["base_b_rate"]
+
+
+def _interval(c: Mapping[str, float]) -> tuple[float, float]:
+    """Return the lower end of the domain as a file holds it, and its width."""
+    return c["domain_lo"], c["domain_hi"] - c["domain_lo"]
+
+
 LAYOUTS = (
     Layout(
         "beta",
@@ -373,14 +373,7 @@ LAYOUTS = (
         ("a", "b"),
         ("a", "b"),
         (*_GAMMAS, *_DOMAIN),
-        family=lambda c, _: BetaGamma(
-            c["base_a_shape"],
-            c["base_a_rate"],
-            c["base_b_shape"],
-            c["base_b_rate"],
-            c["domain_lo"],
-            c["domain_hi"] - c["domain_lo"],
-        ),
+        family=lambda c, _: BetaGamma(*stated_gammas(c), *_interval(c)),
     ),
     Layout(
         "beta",
@@ -396,8 +389,7 @@ LAYOUTS = (
             c["base_lambda"],
             c["base_place_sd"],
             c["base_rate_shape"],
-            c["domain_lo"],
-            c["domain_hi"] - c["domain_lo"],
+            *_interval(c),
         ),
     ),
 )

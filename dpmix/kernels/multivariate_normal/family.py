@@ -126,7 +126,7 @@ class NormalInverseWishart:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedWishart(NormalInverseWishart, Learned):
+class LearnedWishart(Learned, NormalInverseWishart):
     """The base measure whose locations and scales are learned, as `LearnedNormal`; psi is diagonal.
 
     Parameters
@@ -161,10 +161,6 @@ class LearnedWishart(NormalInverseWishart, Learned):
         root = np.sqrt(base[:, 1])
         scaled = covariance * root[:, :, None] * root[:, None, :]
         return self.atoms({"mean": base[:, 0] + root * mean, "covariance": scaled})
-
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw atoms that share no location and scale."""
-        return self.draw_given(rng, self.draw_base(rng, size))
 
     def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return weights (nodes,) and atoms of normals like a record of an unseen component, as one column's.

@@ -368,10 +368,6 @@ class LearnedNormal(NormalScaleMixture, Learned):
         mean = base[:, 0, 0] + np.sqrt(variance / self.lam) * rng.standard_normal(len(base))
         return np.stack([mean, np.sqrt(variance)])
 
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw atoms that share no location and scale."""
-        return self.draw_given(rng, self.draw_base(rng, size))
-
     def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return weights (nodes,) and atoms (2, size nodes) of normals like a record of an unseen component.
 

@@ -32,18 +32,19 @@ from dpmix.mechanisms.laws.transitions import (
     MatrixTransition,
     TableLikelihood,
     Transition,
-    binomial_matrix,
     information_of_outputs,
 )
 
 _CELLS = 1_024  # of the public bounds, for likelihoods
 _MOST_TRIALS = 2_000
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
     capabilities = BinomialMechanism
+    clamps = True
     pictured = Pictured(
         "released values, rescaled",
         "the released numbers of successes, each turned into an estimate of its record that is right on "
@@ -76,10 +77,6 @@ class BinomialLaw(Law):
         z = np.ascontiguousarray(values[:, 0])
         return Observation(z, BinomialNoise.make(self.trials, self.weight, lo, hi), z, ("obs",), math.nan)
 
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True
-
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw numbers of successes; see `Law`."""
         low, high = self.domain[0]
@@ -87,8 +84,23 @@ class BinomialLaw(Law):
         return rng.binomial(self.trials, 0.5 + self.weight * (share - 0.5)).astype(np.float64)
 
     def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
-        """Return the transition of cells; see `Law`."""
-        return MatrixTransition(binomial_matrix(self.trials, self.weight, len(cells) - 1, chosen))
+        """Return the transition of cells; see `Law`.
+
+        The probability is averaged over a cell by five Gauss-Legendre nodes: p moves by weight over the
+        number of cells there, and its logarithm by far less than 1.
+        """
+        from scipy.special import gammaln, xlog1py, xlogy  # late: laws start without SciPy
+
+        trials, count = self.trials, len(cells) - 1
+        y = (np.arange(count)[:, None] + 0.5 * (1.0 + _NODES)) / count
+        p = 0.5 + self.weight * (y - 0.5)
+        z = chosen.astype(np.float64)[:, None]
+        constant = gammaln(trials + 1.0) - gammaln(z + 1.0) - gammaln(trials - z + 1.0)
+        found = np.zeros((len(z), count))
+        for node, share in enumerate(0.5 * _WEIGHTS):
+            at = p[None, :, node]
+            found += share * np.exp(constant + xlogy(z, at) + xlog1py(trials - z, -at))
+        return MatrixTransition(found)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

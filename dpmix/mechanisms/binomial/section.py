@@ -1,8 +1,8 @@
 """What a spec says of binomial counts, and what the mechanism can do."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Integer, Number
@@ -26,11 +26,6 @@ class BinomialMechanism(MechanismSection):
     )
     order: Order = None
     trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._one_column()
-        return self
 
     def done(self, grouped: bool) -> str:
         """Say what is released."""

@@ -1,4 +1,4 @@
-"""Beta kernel convolved with Laplace or Gaussian noise.
+"""Beta kernel convolved with Laplace or Gaussian noise, for the channels of both.
 
 Everything is in the logit l of u, in which the density of Beta(a, b) is u^a (1 - u)^b / B(a, b), smooth and
 with exponential tails whatever a and b are, and in units of the interval, of which `below` is the distance of
@@ -14,8 +14,6 @@ recursions of positive terms (g is e^{-z/s} L(z) + e^{z/s} R(z), both scaled at 
 panel g is a Chebyshev series through its values at 16 nodes. With Gaussian noise it sums over the nodes of
 those panels that matter to z. Over a and b from 0.01 to 1e4 and noise from 1e-3 to 1e3 of the interval the
 relative error is below 1e-11 in `log_marginal` and 3e-9 in `fill_marginal`.
-
-Neither pair has `draw_latent`.
 """
 
 from __future__ import annotations
@@ -25,10 +23,7 @@ import math
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpmix.kernels.beta.kernel import A, B, Beta
-from dpmix.mechanisms.channels.channel_functions import draw_start, fill_marginal, log_marginal
-from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.channels.channel_functions import log_marginal
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log_beta
 
@@ -44,8 +39,7 @@ _POLES = 4.0  # the logarithms have poles at +-i pi: panels near 0 are no longer
 _LAPLACE = (5.0, 2.5, 2.0, 1.25)
 _GAUSSIAN = (12.0, 4.0, 1.5, 2.0)
 _REACH = 27.0
-_FEW = 2  # so many releases are integrated one by one
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+FEW = 2  # so many releases are integrated one by one
 
 _N = 16  # nodes a panel, by Gauss and Legendre or by Chebyshev
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N)
@@ -524,87 +518,32 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
         out[i - start] = np.sum(total)
 
 
-# The pairs of channel and kernel
+# What both channels do for a beta kernel, whose interval is their unit
 
 
 @njit
-def _uniform_logit(rng):
+def uniform_logit(rng):
+    """Draw a start: uniform on the interval (Beraha, Favaro and Rao 2024, Appendix B)."""
     while True:
         u = rng.random()
         if u > 0.0:
             return math.log(u) - math.log1p(-u)
 
 
-@draw_start.register
-def _draw_start_laplace(channel: LaplaceNoise, kernel: Beta, rng, z):
-    """Uniform on the interval (Beraha, Favaro and Rao 2024, Appendix B)."""
-    return _uniform_logit(rng)
-
-
-@draw_start.register
-def _draw_start_gaussian(channel: GaussianNoise, kernel: Beta, rng, z):
-    """Uniform on the interval."""
-    return _uniform_logit(rng)
+@njit
+def below_and_above(kernel, z):
+    """Return how far a release is from the lower end, and from the upper one."""
+    return (z - kernel.lo) / kernel.width, (kernel.lo + kernel.width - z) / kernel.width
 
 
 @njit
-def _below(kernel, z):
-    return (z - kernel.lo) / kernel.width
+def can_fill(panels):
+    """Whether there are panels, and all that it takes."""
+    return 1 < len(panels) <= MOST_PANELS
 
 
 @njit
-def _above(kernel, z):
-    return (kernel.lo + kernel.width - z) / kernel.width
-
-
-@log_marginal.register
-def _log_marginal_laplace(channel: LaplaceNoise, kernel: Beta, z, theta, h):
-    a, b = theta[A, h], theta[B, h]
-    scale = channel.scale / kernel.width
-    found = log_integral(True, a, b, _below(kernel, z), _above(kernel, z), scale)
-    return found - log_beta(a, b) - math.log(2.0 * channel.scale)
-
-
-@log_marginal.register
-def _log_marginal_gaussian(channel: GaussianNoise, kernel: Beta, z, theta, h):
-    a, b = theta[A, h], theta[B, h]
-    scale = channel.sd / kernel.width
-    found = log_integral(False, a, b, _below(kernel, z), _above(kernel, z), scale)
-    return found - log_beta(a, b) - math.log(channel.sd) - _HALF_LOG_2PI
-
-
-@njit
-def _fill_one_by_one(channel, kernel, theta, h, z, start, stop, out):
+def fill_one_by_one(channel, kernel, theta, h, z, start, stop, out):
+    """Fill as `fill_marginal`, by an integral for each release."""
     for i in range(start, stop):
         out[i - start] = exp(log_marginal(channel, kernel, z[i], theta, h))
-
-
-@fill_marginal.register
-def _fill_marginal_laplace(channel: LaplaceNoise, kernel: Beta, theta, h, z, start, stop, out):
-    scale = channel.scale / kernel.width
-    panels = laplace_panels(theta[A, h], theta[B, h], scale) if stop - start > _FEW else np.empty(0)
-    if not 1 < len(panels) <= MOST_PANELS:
-        _fill_one_by_one(channel, kernel, theta, h, z, start, stop, out)
-        return
-    fill_laplace(theta[A, h], theta[B, h], kernel.lo, kernel.width, scale, panels, z, start, stop, out)
-
-
-@fill_marginal.register
-def _fill_marginal_gaussian(channel: GaussianNoise, kernel: Beta, theta, h, z, start, stop, out):
-    scale = channel.sd / kernel.width
-    panels = np.empty(0)
-    if stop - start > _FEW:
-        lowest, highest = np.min(z[start:stop]), np.max(z[start:stop])
-        panels = bell_panels(
-            theta[A, h],
-            theta[B, h],
-            _below(kernel, lowest),
-            _above(kernel, lowest),
-            _below(kernel, highest),
-            _above(kernel, highest),
-            scale,
-        )
-    if not 1 < len(panels) <= MOST_PANELS:
-        _fill_one_by_one(channel, kernel, theta, h, z, start, stop, out)
-        return
-    fill_bell(theta[A, h], theta[B, h], kernel.lo, kernel.width, scale, panels, z, start, stop, out)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from dpmix.spec.fields import Domain
-from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Records, Scale
+from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Scale, StatedRecords
 
 
 class ClampedMomentsMechanism(MechanismSection):
@@ -24,9 +24,7 @@ class ClampedMomentsMechanism(MechanismSection):
     bounds: Domain | None = Field(
         None, description="Public bounds, one pair per predictor and the response's last."
     )
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
+    n: StatedRecords = None
     calibration: Literal["exact", "paper"] = Field(
         "exact", description="Scale by the exact joint sensitivity, or by the paper's bound."
     )

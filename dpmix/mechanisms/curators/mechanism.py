@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.private_groups import Groups
+from dpmix.mechanisms.laws.additive import noise_of_scale
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
@@ -399,10 +400,9 @@ class LocalAdditive(Mechanism):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        noise = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
         pairs = zip(self.scale, columns, strict=True)
         scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
-        return f"{noise[self.kind]} {scales}, {order_in_words(self.order)}"
+        return f"{noise_of_scale(self.kind)} {scales}, {order_in_words(self.order)}"
 
     def _released(
         self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,10 @@ from dpmix.privacy.conversions import (
 from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+    from dpmix.mechanisms.noisy_counts.section import Noise, NoisyCountsMechanism
     from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 
 Floats = NDArray[np.float64]
-Noise = Literal["laplace", "geometric", "discrete_gaussian"]
 M = TypeVar("M", bound=Mechanism)
 
 ROUNDED_UP = 1 + 8 * 2.0**-52

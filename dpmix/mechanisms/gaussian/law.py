@@ -29,13 +29,13 @@ class GaussianLaw(Noisy):
 
     def channel(self, scale: float) -> Any:
         """Return the channel of one column."""
-        from dpmix.mechanisms.channels.all_channels import GaussianNoise
+        from dpmix.mechanisms.gaussian.channel import GaussianNoise
 
         return GaussianNoise(scale)
 
     def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
         """Return the channel of rows."""
-        from dpmix.mechanisms.channels.all_channels import GaussianRows
+        from dpmix.mechanisms.channels.rows import GaussianRows
 
         return GaussianRows(values, scales**2)
 

@@ -1,8 +1,11 @@
-"""Laplace noise seen from the release, with a normal kernel (methods, section 4).
+"""Laplace noise seen from the release (methods, section 4).
 
-With t = |z - mu| / sd and r = sd / s, the marginal is the sum of two tilted normal tails, ``g = exp(-t^2/2)
-(erfcx((r - t)/sqrt 2) + erfcx((r + t)/sqrt 2)) / (4 s)``: y on the near side of z (towards mu, the first
-term) and beyond it. For t > r, ``erfcx(-x) = 2 exp(x^2) - erfcx(x)`` avoids the overflow.
+With a normal kernel, t = |z - mu| / sd and r = sd / s, the marginal is the sum of two tilted normal tails,
+``g = exp(-t^2/2) (erfcx((r - t)/sqrt 2) + erfcx((r + t)/sqrt 2)) / (4 s)``: y on the near side of z (towards
+mu, the first term) and beyond it. For t > r, ``erfcx(-x) = 2 exp(x^2) - erfcx(x)`` avoids the overflow.
+
+With a beta kernel, which has no `draw_latent`, densities are integrals of
+`dpmix.mechanisms.channels.additive_beta`.
 """
 
 from __future__ import annotations
@@ -10,7 +13,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
+from dpmix.kernels.beta.kernel import A, B, Beta
 from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
+from dpmix.mechanisms.channels.additive_beta import (
+    FEW,
+    below_and_above,
+    can_fill,
+    fill_laplace,
+    fill_one_by_one,
+    laplace_panels,
+    log_integral,
+    uniform_logit,
+)
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
@@ -21,7 +37,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 from dpmix.numerics.jit import njit
-from dpmix.numerics.special import erfcx, exp
+from dpmix.numerics.special import erfcx, exp, log_beta
 
 _HALF = math.sqrt(0.5)
 
@@ -123,3 +139,30 @@ hides_records(LaplaceNoise)
 @draw_start.register
 def _draw_start(channel: LaplaceNoise, kernel: NormalNIG, rng, z):
     return z
+
+
+# With a beta kernel
+
+
+@log_marginal.register
+def _log_marginal_beta(channel: LaplaceNoise, kernel: Beta, z, theta, h):
+    a, b = theta[A, h], theta[B, h]
+    below, above = below_and_above(kernel, z)
+    found = log_integral(True, a, b, below, above, channel.scale / kernel.width)
+    return found - log_beta(a, b) - math.log(2.0 * channel.scale)
+
+
+@fill_marginal.register
+def _fill_marginal_beta(channel: LaplaceNoise, kernel: Beta, theta, h, z, start, stop, out):
+    a, b = theta[A, h], theta[B, h]
+    scale = channel.scale / kernel.width
+    panels = laplace_panels(a, b, scale) if stop - start > FEW else np.empty(0)
+    if can_fill(panels):
+        fill_laplace(a, b, kernel.lo, kernel.width, scale, panels, z, start, stop, out)
+    else:
+        fill_one_by_one(channel, kernel, theta, h, z, start, stop, out)
+
+
+@draw_start.register
+def _draw_start_beta(channel: LaplaceNoise, kernel: Beta, rng, z):
+    return uniform_logit(rng)

@@ -26,13 +26,13 @@ class LaplaceLaw(Noisy):
 
     def channel(self, scale: float) -> Any:
         """Return the channel of one column."""
-        from dpmix.mechanisms.channels.all_channels import LaplaceNoise
+        from dpmix.mechanisms.laplace.channel import LaplaceNoise
 
         return LaplaceNoise(scale)
 
     def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
         """Return the channel of rows."""
-        from dpmix.mechanisms.channels.all_channels import laplace_rows
+        from dpmix.mechanisms.channels.rows import laplace_rows
 
         return laplace_rows(values, scales)
 

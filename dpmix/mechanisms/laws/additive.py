@@ -50,6 +50,12 @@ def noise_name(noise: str | None) -> str:
     return _NAMES.get(str(noise), "noise")
 
 
+def noise_of_scale(noise: str) -> str:
+    """Return "Laplace noise of scale", before a number: of Gaussian noise it is a standard deviation."""
+    measures = {"gaussian": "standard deviation", "discrete_gaussian": "sigma"}
+    return f"{noise_name(noise)} of {measures.get(noise, 'scale')}"
+
+
 def noise_added(noise: str, scale: Sequence[float]) -> str:
     """Return "Laplace noise of scale 2 was added to", as a sentence begins."""
     name = noise_name(noise)

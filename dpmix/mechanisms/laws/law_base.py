@@ -152,7 +152,7 @@ class Observation(NamedTuple):
     z : ndarray of float64, shape (n,)
         What the channel is given of each record: its released value, or the number of its row.
     channel : NamedTuple
-        Of `dpmix.mechanisms.channels.all_channels`.
+        Of the mechanism's `channel.py`, or of `dpmix.mechanisms.channels`.
     observed : ndarray of float64
         The release as the chains file holds it.
     dims : tuple of str
@@ -205,6 +205,8 @@ class Law(Capabilities):
         What was released, in words, where it is not on the data's scale.
     noise_name : str
         What the noise is called, within a sentence.
+    clamps : bool
+        Whether records of a kernel that goes beyond the bounds count as at them.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -213,6 +215,7 @@ class Law(Capabilities):
     pictured: ClassVar[Pictured] = Pictured()
     unpictured: ClassVar[str] = ""
     noise_name: ClassVar[str] = "noise"
+    clamps: ClassVar[bool] = False
 
     _json: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -475,7 +478,7 @@ class Law(Capabilities):
         on_domain : bool
             Whether the kernel is on the public bounds alone (methods, section 4).
         """
-        return False
+        return self.clamps
 
     def places(self, released: Floats, column: int = 0) -> Floats:
         """Return where released numbers (n,) of a column stand on the data's scale.

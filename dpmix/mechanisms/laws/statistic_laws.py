@@ -128,6 +128,7 @@ class SumsOfGroups(Statistic):
 class HistogramLaw(Law):
     """A release that depends on the records through their counts in equal bins, in each group if any."""
 
+    clamps = True
     bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     domain: OnePair
 
@@ -157,7 +158,3 @@ class HistogramLaw(Law):
         column = values[:, 0]
         channel = self.channel(column, n)
         return Observation(np.arange(n, dtype=np.float64), channel, column, ("released",), self.noise_scale)
-
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
@@ -29,13 +29,13 @@ from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
 from dpmix.spec.days import day_text
 
-GENERATORS = (
+GeneratorName = Literal[
     "pitman_yor",
     "dirichlet_multinomial",
     "perturbed_histogram",
     "smoothed_histogram",
     "posterior_predictive",
-)
+]
 _NUMBERS = {
     "pitman_yor": ("discount", "concentration"),
     "dirichlet_multinomial": ("concentration",),
@@ -88,14 +88,7 @@ class SyntheticLaw(Law):
 
     capabilities = Synthetic
     generator: Annotated[
-        Literal[
-            "pitman_yor",
-            "dirichlet_multinomial",
-            "perturbed_histogram",
-            "smoothed_histogram",
-            "posterior_predictive",
-        ],
-        Says(f"does not state its generator, one of {', '.join(GENERATORS)}"),
+        GeneratorName, Says(f"does not state its generator, one of {', '.join(get_args(GeneratorName))}")
     ]
     columns: Annotated[
         tuple[Column, ...], BeforeValidator(_checked_columns), Says("does not describe its columns")

@@ -18,8 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from dpmix.mechanisms.laws.law_base import Floats, Ints
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
-
 
 class Transition(Protocol):
     """From masses of M cells of records to the probabilities of B cells of released values, and back."""
@@ -53,50 +51,6 @@ class MatrixTransition:
         return np.asarray(weights @ self._matrix)
 
 
-class WindowTransition:
-    """Outputs of a square wave: (1 + (r - 1) A_j)/W, A_j the mass near output j (methods, section 13).
-
-    A_j is a difference of the distribution function, which for records uniform in their cells is linear
-    between the edges of these, so that nothing needs a matrix.
-
-    Parameters
-    ----------
-    cells : int
-        M' of the law, which may be another number than that of the estimate.
-    reach : int
-        Its k.
-    odds : float
-        Its r.
-    count : int
-        Number M of equal cells that records are uniform in.
-    chosen : int64 array (B,)
-        The outputs.
-    """
-
-    def __init__(self, cells: int, reach: int, odds: float, count: int, chosen: Ints) -> None:
-        self._gain, self._total = odds - 1.0, (2 * reach + 1) * odds + cells - 1
-        self._count, self._chosen = count, chosen
-        self._own = np.linspace(0.0, 1.0, count + 1)
-        self._edges = np.linspace(0.0, 1.0, cells + 1)
-        self._first = np.maximum(chosen - 2 * reach, 0)  # cells of the law near an output, from .. to
-        self._last = np.minimum(chosen, cells - 1) + 1
-
-    def forward(self, masses: Floats) -> Floats:
-        """Return probabilities; see `Transition`."""
-        below = np.interp(self._edges, self._own, np.concatenate([[0.0], np.cumsum(masses)]))
-        near = below[self._last] - below[self._first]
-        return np.asarray((masses.sum() + self._gain * near) / self._total)
-
-    def backward(self, weights: Floats) -> Floats:
-        """Return expected weights; see `Transition`."""
-        steps = np.bincount(self._first, weights, len(self._edges))
-        steps -= np.bincount(self._last, weights, len(self._edges))
-        near = np.cumsum(steps)[:-1]  # over the outputs near each cell of the law
-        whole = np.concatenate([[0.0], np.cumsum(near)]) / len(near)
-        mean = np.diff(np.interp(self._own, self._edges, whole)) * self._count
-        return np.asarray((weights.sum() + self._gain * mean) / self._total)
-
-
 def additive_matrix(tail: Callable[[Floats], Floats], cells: Floats, edges: Floats, chosen: Ints) -> Floats:
     """Return the matrix (B, M) of additive noise that is symmetric.
 
@@ -123,25 +77,6 @@ def additive_matrix(tail: Callable[[Floats], Floats], cells: Floats, edges: Floa
     a, b = np.where(mirrored, -right, left), np.where(mirrored, -left, right)
     found = tail(x - b) - tail(x - a) - tail(further - b) + tail(further - a)
     return np.asarray(np.maximum(found, 0.0) / (right - left))
-
-
-def binomial_matrix(trials: int, weight: float, count: int, chosen: Ints) -> Floats:
-    """Return the matrix (B, M) of binomial outputs `chosen` given `count` equal cells.
-
-    The probability is averaged over a cell by five Gauss-Legendre nodes: p moves by weight/count there, and
-    its logarithm by far less than 1.
-    """
-    from scipy.special import gammaln, xlog1py, xlogy  # late: laws start without SciPy
-
-    y = (np.arange(count)[:, None] + 0.5 * (1.0 + _NODES)) / count
-    p = 0.5 + weight * (y - 0.5)
-    z = chosen.astype(np.float64)
-    constant = gammaln(trials + 1.0) - gammaln(z + 1.0) - gammaln(trials - z + 1.0)
-    found = np.zeros((len(z), count))
-    for node, share in enumerate(0.5 * _WEIGHTS):
-        at = p[None, :, node]
-        found += share * np.exp(constant[:, None] + xlogy(z[:, None], at) + xlog1py(trials - z[:, None], -at))
-    return found
 
 
 # How likely released records are given masses of cells, and what they tell of such masses

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, Tag, model_validator
 
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Integer, Listed, Number, Positive, number_or_list, refusal, wrong
-from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Records
+from dpmix.spec.mechanism_section import Epsilon, MechanismSection, Records, StatedRecords
 
 
 def _two(value: tuple[int, ...]) -> tuple[int, ...]:
@@ -51,9 +51,7 @@ class LogMomentsMechanism(MechanismSection):
     components: Annotated[Integer, Field(ge=2, le=1000)] | None = Field(
         None, description="Number of parts of a composition, for a release without its file."
     )
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
+    n: StatedRecords = None
     calibration: Literal["exact", "paper"] = Field(
         "exact", description="Scale by the exact sensitivity, or by the paper's bound."
     )

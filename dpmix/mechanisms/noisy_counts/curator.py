@@ -28,7 +28,7 @@ from dpmix.mechanisms.curators.statistic import (
     of_discrete_gaussian,
     sigma_for,
 )
-from dpmix.mechanisms.laws.additive import noise_name, noise_sd
+from dpmix.mechanisms.laws.additive import noise_of_scale, noise_sd
 from dpmix.privacy.accounting import Guarantee
 
 if TYPE_CHECKING:
@@ -143,12 +143,9 @@ class NoisyCounts(NoisyStatistic):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        of = "sigma" if self.noise == "discrete_gaussian" else "scale"
-        words = noise_name(self.noise)
-        words = words[0].upper() + words[1:] if self.noise == "laplace" else words
         return (
-            f"{words} of {of} {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
-            f"{self.classes} classes{by_groups(self.groups)}"
+            f"{noise_of_scale(self.noise)} {self.s:.6g} on {self.size} counts of {len(self.levels)} features "
+            f"in {self.classes} classes{by_groups(self.groups)}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from dpmix.mechanisms.laws.law_base import (
     whole_where_all_are,
 )
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
-from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+from dpmix.mechanisms.noisy_counts.section import Noise, NoisyCountsMechanism
 from dpmix.spec.capabilities import counted
 
 
@@ -30,10 +30,7 @@ class NoisyCountsLaw(Statistic):
         Says("does not state its levels, whole numbers of at least 2"),
     ]
     classes: Annotated[Whole, Field(ge=1), Says("does not state its classes, a whole number of at least 1")]
-    noise: Annotated[
-        Literal["laplace", "geometric", "discrete_gaussian"],
-        Says("does not state its noise, laplace, geometric or discrete_gaussian"),
-    ]
+    noise: Annotated[Noise, Says("does not state its noise, laplace, geometric or discrete_gaussian")]
     scale: OneScale
     columns: tuple[str, ...] = ()
     categories: dict[str, tuple[str, ...]] | None = None

@@ -9,11 +9,13 @@ from dpmix.spec.mechanism_section import (
     Delta,
     Epsilon,
     MechanismSection,
-    Records,
     Rho,
     Scale,
+    StatedRecords,
     delta_beside_epsilon,
 )
+
+Noise = Literal["laplace", "geometric", "discrete_gaussian"]
 
 
 class NoisyCountsMechanism(MechanismSection):
@@ -36,12 +38,8 @@ class NoisyCountsMechanism(MechanismSection):
         Field(description="Number of levels of each feature.")
     )
     classes: Annotated[Integer, Field(ge=1, le=10_000)] = Field(description="Number of classes.")
-    noise: Literal["laplace", "geometric", "discrete_gaussian"] = Field(
-        "laplace", description="Noise of the counts."
-    )
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
+    noise: Noise = Field("laplace", description="Noise of the counts.")
+    n: StatedRecords = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

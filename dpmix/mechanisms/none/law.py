@@ -20,13 +20,13 @@ class NoLaw(Additive):
 
     def channel(self, scale: float) -> Any:
         """Return the channel that records go through as they are."""
-        from dpmix.mechanisms.channels.all_channels import NoNoise
+        from dpmix.mechanisms.none.channel import NoNoise
 
         return NoNoise()
 
     def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
         """Return the channel of rows that are the records."""
-        from dpmix.mechanisms.channels.all_channels import Rows
+        from dpmix.mechanisms.channels.rows import Rows
 
         return Rows(values)
 

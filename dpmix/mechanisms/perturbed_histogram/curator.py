@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,26 +31,17 @@ from dpmix.mechanisms.curators.statistic import (
     of_discrete_gaussian,
     sigma_for,
 )
-from dpmix.mechanisms.laws.additive import noise_sd
+from dpmix.mechanisms.laws.additive import noise_of_scale, noise_sd
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
-
-Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
+    from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 
 _L2 = math.nextafter(math.sqrt(2.0), 2.0)
 SENSITIVITY = {"laplace": 2.0, "gaussian": _L2, "geometric": 2.0, "discrete_gaussian": _L2}
 """Replacing a record takes 1 from a count and adds 1 to another: L2 norm sqrt 2, L1 norm 2."""
-
-_WORDS = {
-    "laplace": "Laplace noise of scale",
-    "gaussian": "Gaussian noise of standard deviation",
-    "geometric": "two-sided geometric noise of scale",
-    "discrete_gaussian": "discrete Gaussian noise of sigma",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +119,7 @@ class PerturbedHistogram(OneColumn):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         counts = f"the counts of {columns[0]} in {self.bins} bins{by_groups(self.groups)}"
-        return f"{_WORDS[self.noise]} {self.s:.6g} on {counts}"
+        return f"{noise_of_scale(self.noise)} {self.s:.6g} on {counts}"
 
     def _released(
         self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -21,7 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     whole_where_all_are,
 )
 from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
-from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
+from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 from dpmix.spec.capabilities import counted
 
 
@@ -30,10 +30,7 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     capabilities = PerturbedHistogramMechanism
     pictured = Pictured("released counts, noise included", "the released counts, with their noise")
-    noise: Annotated[
-        Literal["laplace", "gaussian", "geometric", "discrete_gaussian"],
-        Says(f"does not state its noise, one of {', '.join(NOISES)}"),
-    ]
+    noise: Annotated[Noise, Says(f"does not state its noise, one of {', '.join(NOISES)}")]
     scale: OneScale
 
     @property
@@ -73,7 +70,7 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     def channel(self, values: Floats, n: int) -> Any:
         """Return the channel of noisy counts."""
-        from dpmix.mechanisms.channels.all_channels import perturbed_histogram
+        from dpmix.mechanisms.channels.histograms import perturbed_histogram
 
         return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
 

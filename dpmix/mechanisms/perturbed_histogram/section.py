@@ -11,11 +11,13 @@ from dpmix.spec.mechanism_section import (
     Delta,
     Epsilon,
     MechanismSection,
-    Records,
     Rho,
     Scale,
+    StatedRecords,
     delta_beside_epsilon,
 )
+
+Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
 
 
 class PerturbedHistogramMechanism(MechanismSection):
@@ -37,16 +39,11 @@ class PerturbedHistogramMechanism(MechanismSection):
     rho: Rho = None
     scale: Scale = None
     bins: Bins = Field(description="Number of equal bins m.")
-    noise: Literal["laplace", "gaussian", "geometric", "discrete_gaussian"] = Field(
-        "laplace", description="Noise of the counts."
-    )
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
+    noise: Noise = Field("laplace", description="Noise of the counts.")
+    n: StatedRecords = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self._one_column()
         if self.noise in ("gaussian", "discrete_gaussian"):
             delta_beside_epsilon(self.noise, self.epsilon, self.delta)
         elif self.delta is not None:

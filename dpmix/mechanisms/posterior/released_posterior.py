@@ -29,6 +29,7 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
 )
 from dpmix.mechanisms.curators.statistic import least_scale, noise_rho
+from dpmix.mechanisms.laws.additive import noise_of_scale
 from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.posteriors.simulated_draws import settled
 from dpmix.privacy.accounting import Guarantee
@@ -238,11 +239,10 @@ class NoisyPosterior(PosteriorRelease):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        words = {"laplace": "Laplace noise", "geometric": "two-sided geometric noise"}[self.noise]
         where = "the first count" if len(self.prior) == 2 else f"the {len(self.prior)} counts"
         names = ", ".join(columns)
         return (
-            f"{words} of scale {self.s:.6g} on {where} of {names}, moved to the nearest posterior"
+            f"{noise_of_scale(self.noise)} {self.s:.6g} on {where} of {names}, moved to the nearest posterior"
             f"{self.chosen_in_words()}"
         )
 

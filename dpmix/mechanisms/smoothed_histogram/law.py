@@ -73,7 +73,7 @@ class SmoothedHistogramLaw(HistogramLaw):
 
     def channel(self, values: Floats, n: int) -> Any:
         """Return the channel of draws."""
-        from dpmix.mechanisms.channels.all_channels import smoothed_histogram
+        from dpmix.mechanisms.channels.histograms import smoothed_histogram
 
         return smoothed_histogram(values, n, self.weight, self.edges())
 

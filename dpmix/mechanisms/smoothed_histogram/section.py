@@ -1,12 +1,12 @@
 """What a spec says of draws from a smoothed histogram, and what the mechanism can do."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Number
-from dpmix.spec.mechanism_section import Bins, Epsilon, MechanismSection, Records
+from dpmix.spec.mechanism_section import Bins, Epsilon, MechanismSection, Records, StatedRecords
 
 
 class SmoothedHistogramMechanism(MechanismSection):
@@ -29,14 +29,7 @@ class SmoothedHistogramMechanism(MechanismSection):
     )
     bins: Bins = Field(description="Number of equal bins m.")
     draws: Records = Field(description="Number of released draws k.")
-    n: Records | None = Field(
-        None, description="Number of confidential records, for a release without its file."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._one_column()
-        return self
+    n: StatedRecords = None
 
     def done(self, grouped: bool) -> str:
         """Say what is released."""

@@ -28,7 +28,7 @@ from dpmix.mechanisms.laws.law_base import (
     fraction_of,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.transitions import Transition, WindowTransition, information_of_outputs
+from dpmix.mechanisms.laws.transitions import Transition, information_of_outputs
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
@@ -39,6 +39,7 @@ class SquareWaveLaw(Law):
     """One of M + 2k outputs for each number of a record, those near its cell r times as likely each."""
 
     capabilities = SquareWaveMechanism
+    clamps = True
     pictured = Pictured(
         "released outputs, noise included",
         "the released outputs at the cells that they stand for, some beyond the bounds: they carry the "
@@ -100,10 +101,6 @@ class SquareWaveLaw(Law):
         z = np.ascontiguousarray(values[:, 0])
         channel = square_wave(self.cells, self.reach, self.odds, *self.domain[columns[0]])
         return Observation(z, channel, z, ("obs",), math.nan)
-
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw outputs; see `Law`. Of one column, the first."""
@@ -182,6 +179,50 @@ class SquareWaveLaw(Law):
         v = (square + i + 1.0 / 3.0) / (m * m)
         lo, hi = self.domain[column] if pair is None else pair
         return moments_of_records(u, v).moved(lo, hi - lo)
+
+
+class WindowTransition:
+    """From masses of cells to outputs: (1 + (r - 1) A_j)/W, A_j the mass near output j.
+
+    A_j is a difference of the distribution function, which for records uniform in their cells is linear
+    between the edges of these, so that nothing needs a matrix.
+
+    Parameters
+    ----------
+    cells : int
+        M' of the law, which may be another number than that of the estimate.
+    reach : int
+        Its k.
+    odds : float
+        Its r.
+    count : int
+        Number M of equal cells that records are uniform in.
+    chosen : int64 array (B,)
+        The outputs.
+    """
+
+    def __init__(self, cells: int, reach: int, odds: float, count: int, chosen: Ints) -> None:
+        self._gain, self._total = odds - 1.0, (2 * reach + 1) * odds + cells - 1
+        self._count, self._chosen = count, chosen
+        self._own = np.linspace(0.0, 1.0, count + 1)
+        self._edges = np.linspace(0.0, 1.0, cells + 1)
+        self._first = np.maximum(chosen - 2 * reach, 0)  # cells of the law near an output, from .. to
+        self._last = np.minimum(chosen, cells - 1) + 1
+
+    def forward(self, masses: Floats) -> Floats:
+        """Return probabilities; see `Transition`."""
+        below = np.interp(self._edges, self._own, np.concatenate([[0.0], np.cumsum(masses)]))
+        near = below[self._last] - below[self._first]
+        return np.asarray((masses.sum() + self._gain * near) / self._total)
+
+    def backward(self, weights: Floats) -> Floats:
+        """Return expected weights; see `Transition`."""
+        steps = np.bincount(self._first, weights, len(self._edges))
+        steps -= np.bincount(self._last, weights, len(self._edges))
+        near = np.cumsum(steps)[:-1]  # over the outputs near each cell of the law
+        whole = np.concatenate([[0.0], np.cumsum(near)]) / len(near)
+        mean = np.diff(np.interp(self._own, self._edges, whole)) * self._count
+        return np.asarray((weights.sum() + self._gain * mean) / self._total)
 
 
 class WindowLikelihood:

@@ -41,6 +41,7 @@ class WaveletLaw(Law):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
     capabilities = WaveletMechanism
+    clamps = True
     unpictured = "noisy wavelet coefficients"
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
@@ -90,10 +91,6 @@ class WaveletLaw(Law):
         return Observation(
             np.arange(len(values), dtype=np.float64), channel, values, ("obs", "column"), self.scale[0]
         )
-
-    def bounds_acceptance(self, on_domain: bool) -> bool:
-        """Return that it does: records beyond the bounds count as at them."""
-        return True
 
     def basis(self) -> Floats:
         """Return the Haar coefficients of each dyadic cell, in (j, k) order; see `Law`."""

@@ -29,7 +29,6 @@ class WaveletMechanism(MechanismSection):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self._one_column()
         if self.calibration == "paper" and self.scale is not None:
             raise refusal(
                 "calibration", "paper is a way of reaching epsilon or rho; leave it out, or state those"

@@ -82,7 +82,7 @@ class CountsMixture(Samples):
     ----------
     counts : Counts or HistogramCounts
         Of all cells, from values or from a tally; or of the bins of a histogram, where they are latent.
-    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.all_channels` and `dpmix.kernels`
+    channel, kernel : NamedTuples of a mechanism and of `dpmix.kernels`
         The channel is from records to cells: that without noise for the bins of a histogram.
     mixing : PitmanYor
         Of discount 0.

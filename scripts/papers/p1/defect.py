@@ -16,7 +16,7 @@ from scipy import stats
 
 import dpmix
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.all_channels import LaplaceNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from papers import draw, truth

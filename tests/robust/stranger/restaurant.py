@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import dpmix
 from dpmix.kernels import draw_prior
-from dpmix.mechanisms.channels.all_channels import log_marginal
+from dpmix.mechanisms.channels.channel_functions import log_marginal
 from dpmix.numerics.jit import njit
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap

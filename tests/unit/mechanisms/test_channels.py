@@ -7,13 +7,10 @@ import pytest
 from scipy import stats
 
 from dpmix.kernels import NormalNIG, draw_posterior, draw_prior, tally
-from dpmix.mechanisms.channels.all_channels import (
-    GaussianNoise,
-    LaplaceNoise,
-    NoNoise,
-    draw_latent,
-    log_marginal,
-)
+from dpmix.mechanisms.channels.channel_functions import draw_latent, log_marginal
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from tests.oracles.log_g import Channel, latent_cdf, mp_log_g
 
 KERNEL = NormalNIG(0.0, 0.1, 3.0, 3.0)

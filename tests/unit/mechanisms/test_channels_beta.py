@@ -14,15 +14,10 @@ import pytest
 from scipy import special, stats
 
 from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, make_tuning, propose
-from dpmix.mechanisms.channels.all_channels import (
-    GaussianNoise,
-    LaplaceNoise,
-    NoNoise,
-    draw_latent,
-    draw_start,
-    fill_marginal,
-    log_marginal,
-)
+from dpmix.mechanisms.channels.channel_functions import draw_latent, draw_start, fill_marginal, log_marginal
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.numerics.jit import njit
 
 KERNEL = Beta(2.0, 2.0, 2.0, 2.0, -3.0, 7.0)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.all_channels import (
+from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     fill_marginal,
     log_marginal,

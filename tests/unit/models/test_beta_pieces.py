@@ -11,7 +11,8 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 from dpmix.kernels import Beta
-from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.models.counts_mixture.masses import (

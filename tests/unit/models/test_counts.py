@@ -19,7 +19,10 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG, draw_prior
 from dpmix.kernels.learned_base import learned_base, with_base
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise, fill_marginal
+from dpmix.mechanisms.channels.channel_functions import fill_marginal
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.models.counts_mixture import atom_moves
 from dpmix.models.counts_mixture.coordinates import place, walk

@@ -9,14 +9,10 @@ import pytest
 from scipy import special as scipy_special
 
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.all_channels import (
-    GaussianNoise,
-    LaplaceNoise,
-    NoNoise,
-    fill_marginal,
-    log_marginal,
-)
-from dpmix.mechanisms.channels.channel_functions import sum_logs
+from dpmix.mechanisms.channels.channel_functions import fill_marginal, log_marginal, sum_logs
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
 

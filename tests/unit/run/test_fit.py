@@ -100,7 +100,8 @@ def test_the_chains_file_says_what_a_state_is(fitted: Path) -> None:
     assert labels.min() == 0
     # the stored log-likelihood is that of the stored labels and parameters
     from dpmix.kernels import NormalNIG
-    from dpmix.mechanisms.channels.all_channels import LaplaceNoise, log_marginal
+    from dpmix.mechanisms.channels.channel_functions import log_marginal
+    from dpmix.mechanisms.laplace.channel import LaplaceNoise
 
     channel, kernel = LaplaceNoise(2.0), NormalNIG(0.0, 0.1, 3.0, 3.0)
     theta = np.stack([found["posterior/mean"][1, 3], found["posterior/variance"][1, 3]])
