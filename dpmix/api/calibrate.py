@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpmix.api.cautions import of_predictors, of_release
+from dpmix.api.cautions import of_columns, of_release
 from dpmix.data.loading import check_countable, listed_of, number_of_records
 from dpmix.errors import SpecError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
@@ -94,7 +94,7 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": mechanism.kind}
     found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
-    for each in [] if quiet else [*of_release(mechanism, n), *of_predictors(checked)]:
+    for each in [] if quiet else [*of_release(mechanism, n), *of_columns(checked)]:
         say(each.text)
     return found
 

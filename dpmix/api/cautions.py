@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dpmix.errors import PrivacyError, say
 from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.spec.describe import predictors_of_two
+from dpmix.spec import describe
 
 if TYPE_CHECKING:
     from dpmix.api.spending import Spending
@@ -72,9 +72,9 @@ def guaranteed(total: Guarantee, *, grouped: bool = False) -> str:
     return guarantee_in_words(*numbers, total.trust, total.adjacency, grouped=grouped)
 
 
-def of_predictors(spec: RunSpec) -> list[Caution]:
-    """Return what is to be said of a regression's predictors that may lie at their bounds alone."""
-    return [Caution(text) for text in predictors_of_two(spec)]
+def of_columns(spec: RunSpec) -> list[Caution]:
+    """Return what is to be said of columns whose values may be few: two predictors' bounds, whole numbers."""
+    return [Caution(text) for text in describe.of_columns(spec)]
 
 
 def of_ledger(spending: Spending | None) -> list[Caution]:

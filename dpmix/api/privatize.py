@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.cautions import depends_on_n, of_predictors
+from dpmix.api.cautions import depends_on_n, of_columns
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import dated, load_data, number_of_records
@@ -124,7 +124,7 @@ def privatize(
         mechanism,
         records,
         mechanism.in_words(_named(checked, mechanism, records.columns)),
-        also=of_predictors(checked),
+        also=of_columns(checked),
         spending=spending,
         entering=entering,
         output=target,
@@ -159,7 +159,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     names = None if spec.data is None else spec.data.columns
     columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
     words = f"apply {mechanism.in_words(columns)}"
-    also = of_predictors(spec)
+    also = of_columns(spec)
     return steps_of(spec, mechanism, n, words, also=also, spending=spending, entering=entering)
 
 

@@ -675,12 +675,12 @@ def validate(
         return
     checked = checked_spec(spec, set_)
     if not quiet:
-        from dpmix.spec.describe import describe, permitted, predictors_of_two
+        from dpmix.spec.describe import describe, of_columns, permitted
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
             emit(f"  {section + ':':<11}{printable(text, '')}")
-        for text in (*permitted(checked), *predictors_of_two(checked)):
+        for text in (*permitted(checked), *of_columns(checked)):
             say(text, quiet)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
+_NARROW, _WIDE = 0.25, 10.0  # widths of bins between which it matters which whole numbers they hold
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -102,6 +104,47 @@ def permitted(spec: RunSpec) -> list[str]:
         n = getattr(section, "n", None) or (None if spec.data is None else spec.data.n)
         text = permits_verbatim(getattr(section, "delta", None), n)
         found += [f"{'note' if n is None else 'warning'}: {text}"] if text else []
+    return found
+
+
+def of_columns(spec: RunSpec) -> list[str]:
+    """Return what is to be said, before anything is released, of columns whose values may be few."""
+    return [*predictors_of_two(spec), *bins_of_whole_numbers(spec)]
+
+
+def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
+    """Return what is to be said of bins that do not each hold as many whole numbers, about their centre.
+
+    A fit takes records to lie anywhere in their bin. Of a column without a type this is said where its bounds
+    are whole numbers, ten or more apart. Of wide bins it does not matter, nor of narrow ones.
+    """
+    mechanism, data = spec.mechanism, spec.data
+    bins = getattr(mechanism, "bins", None)
+    if mechanism is None or bins is None:
+        return []
+    columns = () if data is None else data.columns or ()
+    types = {} if data is None else data.types or {}
+    domain = mechanism.domain or ()
+    names = columns if len(columns) == len(domain) else [f"column {i + 1}" for i in range(len(domain))]
+    found = []
+    for name, (low, high) in zip(names, domain, strict=True):
+        kind, width = types.get(name), (high - low) / bins
+        even = width % 1.0 == 0.0 and low % 1.0 == 0.5
+        whole = low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
+        matters = _NARROW <= width <= _WIDE and not even and not isinstance(low, Day)
+        if not (matters and (whole if kind is None else kind == "integer")):
+            continue
+        first, last = math.ceil(low), math.floor(high)
+        number = last - first + 1
+        equal = min(
+            (d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(math.log(d / bins))
+        )
+        found.append(
+            f"{'note: where values of' if kind is None else 'warning: values of'} {name} are whole numbers"
+            f"{', ' if kind is None else ': '}bins of {width:g} do not hold as many of them each, and mean, "
+            f"sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; data.domain: "
+            f"[{first - 0.5:g}, {last + 0.5:g}] in {counted(equal, 'bin')} does"
+        )
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.api.cautions import MOST_EPSILON, of_predictors, of_release
+from dpmix.api.cautions import MOST_EPSILON, of_columns, of_release
 from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
 from dpmix.cli.commands import app
@@ -264,7 +264,7 @@ def of_bounds(pair: list[Any], types: Any = None, **model: Any) -> list[str]:
         "mechanism": {"kind": "clamped_moments", "bounds": [[18, 90], pair, [0, 1]], "epsilon": 1.0},
         **({} if model.get("kind") == "" else {"model": own}),
     }
-    return [each.text for each in of_predictors(load_spec(spec))]
+    return [each.text for each in of_columns(load_spec(spec))]
 
 
 def test_predictors_that_may_lie_at_their_bounds_alone_are_told_of() -> None:
@@ -282,6 +282,37 @@ def test_predictors_that_may_lie_at_their_bounds_alone_are_told_of() -> None:
         (["2020-01-01", "2020-01-02"], None),
     ):
         assert of_bounds(pair, types) == []
+
+
+def of_bins(pair: list[Any], bins: int, kind: Any = None) -> list[str]:
+    spec = {
+        "data": {"path": "d.csv", "column": "score", "domain": pair}
+        | ({"types": {"score": kind}} if kind else {}),
+        "mechanism": {"kind": "perturbed_histogram", "bins": bins, "epsilon": 1.0},
+    }
+    return [each.text for each in of_columns(load_spec(spec))]
+
+
+def test_bins_that_do_not_hold_as_many_whole_numbers_each_are_told_of() -> None:
+    """Records may lie anywhere in their bin: Poisson(4) in 16 bins of [0, 20] has a mean of 4.13."""
+    (text,) = of_bins([0, 20], 16)
+    assert text.startswith("note: where values of score are whole numbers, bins of 1.25 do not hold as many")
+    assert text.endswith("data.domain: [-0.5, 20.5] in 21 bins does")
+    assert of_bins([0, 20], 16, "integer")[0].startswith("warning: values of score are whole numbers: bins")
+    assert of_bins([0, 20], 20, "integer") and of_bins([-0.5, 20.5], 16, "integer")
+    assert of_bins([1, 5], 3, "integer")[0].endswith("[0.5, 5.5] in 5 bins does")
+    assert of_bins([0, 99], 12, "integer")[0].endswith("[-0.5, 99.5] in 10 bins does")
+    for pair, bins, kind in (
+        ([-0.5, 20.5], 21, "integer"),
+        ([-0.5, 99.5], 20, "integer"),
+        ([0, 100_000], 50, "integer"),  # dollars
+        ([0, 20], 16, {"digits": 1}),
+        ([1, 6], 24, None),
+        ([0, 10], 70, "integer"),
+        ([0, 0.5], 16, None),
+        (["2020-01-01", "2020-01-20"], 4, None),
+    ):
+        assert of_bins(pair, bins, kind) == []
 
 
 def test_predictors_are_told_of_before_anything_is_entered(

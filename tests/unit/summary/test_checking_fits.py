@@ -124,7 +124,7 @@ def test_compositions_of_two_kinds_show_in_the_scores_of_thresholds(tmp_path: Pa
 @pytest.mark.skipif(not DAYS.exists(), reason="the time use survey is not here")
 def test_a_dirichlet_does_not_fit_real_days(tmp_path: Path) -> None:
     table = np.loadtxt(DAYS, delimiter=",", skiprows=1)
-    found = days(table / table.sum(axis=1, keepdims=True), tmp_path, 10.0)
+    found = days(table / table.sum(axis=1, keepdims=True), tmp_path, 40.0)
     assert found.check.overall < 0.01 and warned(found)
 
 
