@@ -156,6 +156,11 @@ def chain_generator(entropy: int, chain: int) -> Generator:
     return Generator(PCG64(SeedSequence(entropy, spawn_key=(chain,))))
 
 
+def _compile(task: Run) -> None:
+    """Compile everything that a sweep and a saved draw need."""
+    task.model.compile(chain_generator(task.entropy, task.chains[0]))
+
+
 def _save(workspace: Workspace, chain: ModelChain, progress: ChainProgress) -> None:
     draws = chain.take()
     fault = chain.fault(draws)
@@ -228,7 +233,7 @@ def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) ->
     kept = getattr(task.model, "keeps_code", True) and keeps_code()
     phase = f"compiling the sampler{', on first use only' if kept else ''}"
     with watch.phase(phase), compiling(partial(watch.compiling, kept)), stop.at_once():
-        task.model.compile(chain_generator(task.entropy, task.chains[0]))
+        _compile(task)
     boards = [ChainProgress(chain, task.iterations) for chain in task.chains]
     side_by_side = min(jobs, len(boards))
     spare = jobs // side_by_side > 1
