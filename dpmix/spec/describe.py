@@ -136,14 +136,15 @@ def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
             continue
         first, last = math.ceil(low), math.floor(high)
         number = last - first + 1
-        equal = min(
-            (d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(math.log(d / bins))
-        )
+        if number < 2:
+            continue
+        held = (each for each in range(1, min(number, 2 * int(_WIDE)) + 1) if number % each == 0)
+        equal = number // min(held, key=lambda each: abs(math.log(each / width)))
         found.append(
             f"{'note: where values of' if kind is None else 'warning: values of'} {name} are whole numbers"
             f"{', ' if kind is None else ': '}bins of {width:g} do not hold as many of them each, and mean, "
             f"sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; data.domain: "
-            f"[{first - 0.5:g}, {last + 0.5:g}] in {counted(equal, 'bin')} does"
+            f"[{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
         )
     return found
 

@@ -309,6 +309,7 @@ def test_bins_that_do_not_hold_as_many_whole_numbers_each_are_told_of() -> None:
         ([0, 20], 16, {"digits": 1}),
         ([1, 6], 24, None),
         ([0, 10], 70, "integer"),
+        ([0.2, 0.9], 2, "integer"),  # holds none
         ([0, 0.5], 16, None),
         (["2020-01-01", "2020-01-20"], 4, None),
     ):
