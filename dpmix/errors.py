@@ -67,10 +67,11 @@ class ConvergenceError(DpmixError):
         self.result = result
 
 
-class Interrupted(DpmixError):  # noqa: N818 - an interruption is no error of anybody
-    """A run stopped by a signal after its state was saved."""
+class Interrupted(KeyboardInterrupt):
+    """A run stopped by a signal after its state was saved; as Ctrl-C it is no `Exception`.
 
-    exit_code = 130
+    A loop of fits that goes on after errors ends with it, then.
+    """
 
 
 def truth_of(given: object, name: str) -> bool:

@@ -296,8 +296,6 @@ def do_one(
     (run,) = ready.plan.runs
     try:
         return do_run(ready.order(run, threads, allow_code))
-    except Interrupted:
-        raise
     except DpmixError as error:
         ready.folder.run(name).fail(str(error).splitlines()[0], error.exit_code)
         raise

@@ -22,7 +22,7 @@ from dpmix.api.fit import fit
 from dpmix.api.privatize import privatize
 from dpmix.api.register import import_registered
 from dpmix.api.summarize import summarize
-from dpmix.errors import DataError, Interrupted
+from dpmix.errors import DataError
 from dpmix.run.exit_codes import explain, heed_signals
 from dpmix.run.progress import Watch
 from dpmix.store.atomic import write_bytes
@@ -173,7 +173,7 @@ def _safely(told: Mapping[str, Any], say: Say) -> int:
     """Do a run, say how it ended, and return its exit code."""
     try:
         say({"finished": do_run(told, say)})
-    except (KeyboardInterrupt, Interrupted):
+    except KeyboardInterrupt:
         say({"interrupted": True})
         return 130
     except BrokenPipeError:

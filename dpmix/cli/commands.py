@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dpmix.cli.file_commands import app as ledger_app
 from dpmix.cli.file_commands import card, export, predict, show, tally
@@ -48,13 +49,25 @@ from dpmix.cli.options import (
 )
 from dpmix.errors import ConvergenceError, DataError, UsageError, say
 from dpmix.numerics.in_words import printable
-from dpmix.run.exit_codes import end, heed_signals, messages, run
+from dpmix.run.exit_codes import end, heed_signals, interrupted, messages, run
 
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
 
+
+class _Interruptible(TyperGroup):
+    """Commands that say what was saved when they are interrupted, which Typer would not pass on."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            return interrupted(stop)
+
+
 app = typer.Typer(
     name="dpmix",
+    cls=_Interruptible,
     help="Differentially private releases of data, and Bayesian mixture models fitted to them.",
     invoke_without_command=True,
     rich_markup_mode=None,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from dpmix.errors import DpmixError, Interrupted
+from dpmix.errors import DpmixError
 from dpmix.numerics.in_words import printable
 
 
@@ -112,12 +112,9 @@ def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         code = command(args=list(arguments), prog_name="dpmix", standalone_mode=False)
-        if code == 130:
-            print("dpmix: interrupted", file=sys.stderr)
         return code if isinstance(code, int) else 0
-    except KeyboardInterrupt:
-        print("dpmix: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        return interrupted(stop)
     except SystemExit as stop:
         return _closed_pipe() if stop.code == 1 else int(stop.code or 0)
     except BrokenPipeError:
@@ -129,9 +126,14 @@ def run(command: Callable[..., Any], arguments: Sequence[str]) -> int:
             traceback.print_exc()
         code, lines = explain(error)
         for line in lines:
-            mark = "" if isinstance(error, Interrupted) else "error: "
-            print(f"dpmix: {mark}{line}", file=sys.stderr)
+            print(f"dpmix: error: {line}", file=sys.stderr)
         return code
+
+
+def interrupted(stop: KeyboardInterrupt) -> int:
+    """Say what was saved of the work that a signal has stopped, and return the exit code, 130."""
+    print(f"dpmix: {str(stop) or 'interrupted'}", file=sys.stderr)
+    return 130
 
 
 def explain(error: Exception) -> tuple[int, list[str]]:

@@ -255,7 +255,7 @@ def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) ->
                 stop.ask()
             if not waiting:
                 break
-    if isinstance(failure, (DpmixError, OSError, MemoryError)):
+    if isinstance(failure, (DpmixError, OSError, MemoryError, Interrupted)):
         raise failure
     if failure is not None:
         raise SamplerError(f"a chain failed: {type(failure).__name__}: {failure}") from failure

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpmix.errors import DpmixError, Interrupted
+from dpmix.errors import DpmixError
 
 from .kept import clear_work
 
@@ -131,8 +131,6 @@ def _run(
 def _safely(cell: Cell, size: Any, folder: Path) -> dict[str, Any] | str:
     try:
         return run_cell(cell, size, folder)
-    except Interrupted:
-        raise KeyboardInterrupt from None
     except DpmixError as error:
         return str(error)
 
