@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-FIRST = {Path(__file__).parent / "exact", Path(__file__).parent / "unit" / "models"}
+HERE = Path(__file__).parent
+FIRST = {HERE / "exact": 0, HERE / "unit" / "models": 1, HERE / "robust": 3}
+"""Folders of tests that compile most, and of those that compile for themselves."""
+LIGHT = {
+    HERE / "unit" / name
+    for name in (
+        *("auditing", "cli", "data", "kernels", "mechanisms", "numerics", "posteriors", "privacy", "release"),
+        *("results", "samplers", "scripts", "spec", "store", "synthesis"),
+    )
+}
+"""Folders of tests that compile little."""
 
 # each worker has one processor; threads of a worker's linear algebra would wait for those of the other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what compiles the same code one after the other, so that one worker has both.
+@functools.cache
+def _kind(path: Path) -> str:
+    """What the tests of a file fit: "parametric" models, "mixtures", or almost nothing ("light")."""
+    text = path.read_text(encoding="utf-8").lower()
+    models = re.findall("regression|dirichlet|naive_bayes|multinomial|discrete|custom", text)
+    if len(models) > len(re.findall("mixture|laplace|neal|slice|wavelet", text)):
+        return "parametric"
+    return "light" if path.parent in LIGHT else "mixtures"
 
-    A worker begins with one half of the tests, and takes what another has left from the end. Functions that
-    compiled code calls are kept by the process alone, so that another compiles them again.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give mixtures to one worker and parametric models to the other, so that few compile the same code.
+
+    Of two workers each begins with one half of the tests, and takes what the other has left from the end.
+    Functions that compiled code calls are kept by the process alone, so that another compiles them again.
     """
-    items.sort(key=lambda item: item.path.parent not in FIRST)
+    items.sort(key=lambda item: FIRST.get(item.path.parent, 2))
+    of: dict[str, list[pytest.Item]] = {"mixtures": [], "parametric": [], "light": []}
+    for item in items:
+        of[_kind(item.path)].append(item)
+    between = max(len(items) // 2 - len(of["mixtures"]), 0)
+    items[:] = [*of["mixtures"], *of["light"][:between], *of["parametric"], *of["light"][between:]]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -55,7 +55,7 @@ def test_every_mechanism_is_fitted_where_nothing_else_was_imported(tmp_path: Pat
     dpmix.privatize(spec, tmp_path / "r.h5", quiet=True, yes=True)
     analysis = {
         "model": {"kind": "mixture"},
-        "sampler": {"iterations": 4, "burn_in": 2, "chains": 1, "seed": 1},
+        "sampler": {"iterations": 1, "burn_in": 0, "chains": 1, "seed": 1},
     }
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path), json.dumps(analysis)],
