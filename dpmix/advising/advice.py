@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.advising.population import BAND
+from dpmix.columns.column_units import labelled
 from dpmix.numerics.in_words import permits_verbatim
-from dpmix.release.column_units import labelled
 from dpmix.results.as_html import to_page
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure

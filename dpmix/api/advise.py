@@ -38,14 +38,14 @@ from dpmix.advising.population import (
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.arguments import file_of, whole_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
+from dpmix.columns.column_units import unit_of
+from dpmix.columns.possible import Rule, holds
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
+from dpmix.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.models.meaning_base import DEFAULT_POINTS
-from dpmix.release.column_units import unit_of
-from dpmix.release.possible import Rule, holds
 from dpmix.results.nodes import percent
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
@@ -60,7 +60,7 @@ from dpmix.synthesis.records import Column, Records, columns_of
 from dpmix.synthesis.urn import PitmanYorRecords
 
 if TYPE_CHECKING:
-    from dpmix.release.columns import Grid
+    from dpmix.columns.cells import Grid
 
 __all__ = ["EPSILONS", "RECORDS", "advise", "laws_of"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dpmix.advising.advice import Row
 from dpmix.api.calibrate import columns_of, public_of
 from dpmix.errors import SpecError
+from dpmix.laws.every import Law, law_of
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.log_moments.curator import epsilons_of
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.spec import RunSpec, load_spec

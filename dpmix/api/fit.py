@@ -25,8 +25,8 @@ from dpmix._version import __version__
 from dpmix.api.arguments import file_of, whole_of
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
+from dpmix.columns.column_units import unit_text
 from dpmix.errors import DataError, SpecError, UsageError, say
-from dpmix.release.column_units import unit_text
 from dpmix.release.tallies import one_column, wide_grid
 from dpmix.run.chains_file import first_difference, with_edges
 from dpmix.run.chains_reader import read_chains

@@ -14,7 +14,7 @@ from dpmix.spec.model_section import GammaPrior, MixtureSection
 
 if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
-    from dpmix.mechanisms.laws.every import Observation
+    from dpmix.laws.every import Observation
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 

@@ -15,6 +15,8 @@ from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, 
 from dpmix.api.task import Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import parameter_shapes, propose
+from dpmix.laws.every import Observation, expect
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
@@ -23,8 +25,6 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
 )
 from dpmix.mechanisms.channels.histograms import log_count
-from dpmix.mechanisms.laws.every import Observation, expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
@@ -42,8 +42,8 @@ from dpmix.spec.model_section import MixtureSection
 
 if TYPE_CHECKING:
     from dpmix.kernels.learned_base import LearnedBase
-    from dpmix.models.model_protocols import Samples
     from dpmix.release.sanitized import Release
+    from dpmix.run.model_protocols import Samples
     from dpmix.spec import RunSpec
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dpmix.api.arguments import check_outputs, files_of
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
+from dpmix.columns.cells import bounds_in_words
 from dpmix.errors import DataError, UsageError, say
 from dpmix.models.meaning_base import meaning_of
-from dpmix.release.columns import bounds_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import check_overrides, load_spec, overrides_of
 from dpmix.store.atomic import check_output, fsync, reason, replacing

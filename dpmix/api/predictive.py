@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.arguments import check_outputs, files_of, whole_of
+from dpmix.columns.cells import Column, Grid, bounds_in_words
+from dpmix.columns.column_units import taken
+from dpmix.columns.possible import Rule, holds, rules_of
 from dpmix.errors import DataError, SpecError, UsageError, say
-from dpmix.mechanisms.laws.every import Law, expect, law_of
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw, fields_of
-from dpmix.release.column_units import taken
-from dpmix.release.columns import Column, Grid, bounds_in_words, public_columns
-from dpmix.release.possible import Rule, holds, rules_of
+from dpmix.laws.every import Law, expect, law_of
+from dpmix.laws.synthetic import SyntheticLaw, fields_of
 from dpmix.release.release_file import check_synthetic_output, write_synthetic
-from dpmix.release.sanitized import Release
+from dpmix.release.sanitized import Release, public_columns
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.data_section import digits_of

@@ -12,11 +12,11 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, of_columns
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
+from dpmix.columns.column_units import labelled
 from dpmix.data.loading import dated, load_data, number_of_records
 from dpmix.errors import PrivacyError
+from dpmix.laws.every import law_type
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
-from dpmix.mechanisms.laws.every import law_type
-from dpmix.release.column_units import labelled
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec

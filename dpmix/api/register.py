@@ -14,9 +14,9 @@ from dpmix.errors import UsageError
 from dpmix.kernels import kernel_functions
 from dpmix.kernels.layout import Layout, add_layout
 from dpmix.kernels.learned_base import keep_fixed, with_base
+from dpmix.laws.additive import Additive
+from dpmix.laws.every import Law, law_type
 from dpmix.mechanisms.channels import channel_functions
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.every import Law, law_type
 from dpmix.numerics import jit
 from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, follow_base, keep_nothing, sweep
 from dpmix.spec.capabilities import SamplerCapabilities

@@ -18,10 +18,10 @@ from dpmix.api.export import tables_of
 from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import ledger_text, show_ledger
+from dpmix.columns.cells import column_in_words, listed_briefly
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.laws.every import LawError, law_of
 from dpmix.numerics.in_words import guarantee_in_words
-from dpmix.release.columns import column_in_words, listed_briefly, public_columns
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import (
     Release,
@@ -30,6 +30,7 @@ from dpmix.release.sanitized import (
     done_in_words,
     first_rows,
     guarantee_sentence,
+    public_columns,
     row_noun,
 )
 from dpmix.results.as_hdf5 import tables_in

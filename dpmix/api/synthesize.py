@@ -16,9 +16,9 @@ from dpmix.api.arguments import check_outputs, whole_of
 from dpmix.api.cautions import of_release
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
+from dpmix.columns.cells import Column
 from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
-from dpmix.release.columns import Column
 from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec

@@ -37,7 +37,7 @@ from dpmix.store.atomic import check_output, check_suffix
 from dpmix.store.copies import check_copies
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
 
 _NONE = np.zeros((0, 1))  # values
 

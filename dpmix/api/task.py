@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.model_protocols import STATISTICS, ParametricModel, Samples
 from dpmix.run.chains_writer import Named, Written
+from dpmix.run.model_protocols import STATISTICS, ParametricModel, Samples
 from dpmix.run.runner import Run
 from dpmix.spec.kinds import MODELS
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Observation
+    from dpmix.laws.every import Observation
     from dpmix.release.sanitized import Release
     from dpmix.spec import RunSpec
 

@@ -20,7 +20,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
-from dpmix.mechanisms.laws.every import law_of, law_type
+from dpmix.laws.every import law_of, law_type
 from dpmix.models.custom.section import CustomModel
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release

@@ -1,4 +1,4 @@
-"""From the sections ``data`` and ``release`` of a spec to checked arrays and releases."""
+"""From the section ``data`` of a spec to checked arrays."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.column_units import Categories
 from dpmix.data.missing import Missing
 from dpmix.data.simulations import generators, simulate_groups, simulate_records
-from dpmix.data.tables import count_records, holds_text, load_mixed, load_table, load_text
-from dpmix.errors import DataError, SpecError, say
-from dpmix.mechanisms.curators.by_kind import stated
-from dpmix.mechanisms.curators.private_groups import Groups, groups_of
-from dpmix.mechanisms.laws.every import law_of, law_type
-from dpmix.release.column_units import Categories
-from dpmix.release.sanitized import Release
-from dpmix.spec.table_source import TableFiles, is_stream
+from dpmix.data.tables import count_records, load_mixed, load_table, load_text
+from dpmix.errors import DataError, SpecError
+from dpmix.spec.table_source import is_stream
 
 if TYPE_CHECKING:
     from dpmix.spec import RunSpec
-    from dpmix.spec.data_section import ColumnsSection, DataSpec, ReleaseSpec
+    from dpmix.spec.data_section import ColumnsSection, DataSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,205 +238,9 @@ def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArr
     return found
 
 
-def unprotected(spec: RunSpec) -> Release:
-    """Return the records of ``data`` as they are, for a non-private posterior to compare with.
-
-    The release says that it is not private: kind ``none``, epsilon infinite. It must not leave the curator.
-
-    Raises SpecError and DataError as `load_data`.
-    """
-    if spec.data is not None and is_stream(spec.data.path):
-        raise SpecError("data.path: - is for what is released of the data; name their file for a fit of them")
-    data = load_data(spec)
-    return Release(
-        values=data.values,
-        columns=data.columns,
-        mechanism=law_of({"kind": "none"}),
-        epsilon=float("inf"),
-        delta=None,
-        rho=None,
-        n=len(data.values),
-        private=False,
-        simulated=data.simulated,
-        dates=dated(spec.data),
-    )
-
-
 def dated(*sections: ColumnsSection | None) -> tuple[str, ...]:
     """Return the names of the columns that are dates, by whichever section says so."""
     return tuple(sorted({name for section in sections if section is not None for name in section.dates}))
-
-
-def load_values(spec: RunSpec) -> Release:
-    """Read the values of the section ``release``, made elsewhere by a mechanism that only the model knows.
-
-    Nothing is known of their guarantee. The number of confidential records is the model's ``n``.
-
-    Raises
-    ------
-    SpecError
-        When the model's ``n`` is missing.
-    DataError
-        For what `load_table` refuses.
-    """
-    assert spec.release is not None and spec.release.path is not None and spec.model is not None
-    n = (spec.model.model_extra or {}).get("n")
-    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-        raise SpecError(f"model.n: {n} must be a whole number of at least 1")
-    if n is None:
-        raise SpecError(
-            "model.n: missing; say of how many confidential records the release is, or give its mechanism"
-        )
-    values, names = load_table(spec.release.source, spec.release.columns, public=True)
-    return Release(
-        values=values,
-        columns=names,
-        mechanism=law_of({"kind": "elsewhere", "scale": []}),
-        epsilon=None,
-        delta=None,
-        rho=None,
-        n=n,
-        trust="global",
-        dates=dated(spec.release, spec.data),
-    )
-
-
-def load_stated_release(spec: RunSpec) -> Release:
-    """Read the sanitized values of the section ``release``, made elsewhere by the stated mechanism.
-
-    The guarantee is what the spec states, by formula; nothing here vouches for how the noise was drawn.
-
-    Raises
-    ------
-    SpecError
-        When ``release`` or ``mechanism`` is missing, or the mechanism does not say how much noise there is,
-        or of how many records a histogram is.
-    DataError
-        For what `load_table` refuses, and values that cannot come from the mechanism.
-    """
-    if spec.release is None or spec.release.path is None:
-        key = "release" if spec.release is None else "release.path"
-        raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
-    if spec.mechanism is None:
-        raise SpecError("mechanism: missing; say which noise the values under release carry")
-    path = spec.release.source
-    law = law_type(spec.mechanism.kind)
-    n = getattr(spec.mechanism, "n", None)
-    if law.trust == "global" and n is None:
-        raise SpecError(
-            f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
-            "records it is"
-        )
-    groups = groups_of(spec.groups)
-    labels: tuple[tuple[str, ...] | None, ...] = ()
-    if groups is not None and law.released == "histogram" and not law.counts_bins:
-        values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
-    elif law.released == "categories":
-        values, names = _load_answers(spec, spec.release)
-    else:
-        values, names = load_table(spec.release.source, spec.release.columns, public=True)
-    listed = listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
-    mechanism, guarantee = stated(spec.mechanism, len(names), n, groups, listed)
-    if listed:
-        labels = tuple(listed)
-    problem = mechanism.problem(values)
-    if problem is not None:
-        raise DataError(f"{path} {problem}")
-    warning = None if n is None else mechanism.warning(values, n)
-    if warning is not None:
-        say(f"warning: {path}: {warning}")
-    return Release(
-        values=values,
-        columns=names,
-        mechanism=mechanism,
-        epsilon=guarantee.epsilon if mechanism.protects else float("inf"),
-        delta=guarantee.delta,
-        rho=guarantee.rho,
-        n=len(values) if n is None else n,
-        adjacency=guarantee.adjacency,
-        trust=law.trust,
-        private=mechanism.protects,
-        labels=labels,
-        dates=dated(spec.release, spec.data),
-    )
-
-
-def listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
-    """Return the public categories of released columns, of ``release``, else of ``data``."""
-    found: list[tuple[str, ...] | None] = []
-    for number, name in enumerate(names):
-        known: tuple[str | int | float, ...] | None = None
-        for section in (spec.release, spec.data):
-            columns = None if section is None else section.columns
-            if section is not None and known is None and (columns is None or name in columns):
-                known = section.categories_of(number if columns is None else columns.index(name))
-        found.append(None if known is None else tuple(str(category) for category in known))
-    return found
-
-
-def _load_answers(spec: RunSpec, section: ReleaseSpec) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return released categories as codes from 0 on, whether codes or labels are written.
-
-    A column of codes alone is one of codes, whatever the labels.
-
-    Raises
-    ------
-    DataError
-        For what `load_table` and `load_text` refuse, and cells that are neither or may be both.
-    """
-    source, columns = section.source, section.columns
-    try:
-        values, names = load_table(source, columns, public=True)
-    except DataError as error:
-        if columns is None and section.categories is not None and holds_text(source):
-            raise DataError(f"{error}; labels are read of columns that release.columns names") from None
-        listed = listed_of(spec, columns or ())
-        if columns is None or None in listed or not holds_text(source):
-            raise
-        labels = {name: known or () for name, known in zip(columns, listed, strict=True)}
-        texts = load_text(source, columns, public=True, missing=Missing(listed=labels))
-        cells = zip(texts, columns, strict=True)
-        return np.column_stack([_answers(column, name, labels[name]) for column, name in cells]), columns
-    for column, name, known in zip(values.T, names, listed_of(spec, names), strict=True):
-        if known is not None and ((column != np.floor(column)) | (column < 0) | (column >= len(known))).any():
-            column[:] = _answers([repr(value) for value in column.tolist()], name, known)
-    return values, names
-
-
-def _answers(texts: Sequence[str], name: str, labels: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the codes of released categories, written as their labels or as codes."""
-    known, codes = Categories(labels), Categories(map(str, range(len(labels))))  # "1.0" is one, too
-    if any(known.code(text) not in (-1, code) for code, text in enumerate(codes.labels)):
-        raise DataError(
-            f"column {name!r} has categories that are numbers ({', '.join(labels[:8])}), which are not told "
-            f"from codes; give codes from 0 to {len(labels) - 1}"
-        )
-    found = np.array([max(known.code(text), codes.code(text)) for text in texts], dtype=np.float64)
-    if (found < 0).any():
-        raise DataError(
-            f"column {name!r} has a cell in record {int(np.argmin(found)) + 1} that is none of its "
-            f"categories; it may hold {', '.join(labels[:20])}, or codes from 0 to {len(labels) - 1}"
-        )
-    return found
-
-
-def _load_draws(
-    source: TableFiles, columns: Sequence[str] | None, groups: Groups
-) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
-    """Return draws of a histogram of groups with the codes of their groups, names, and labels of codes.
-
-    Raises
-    ------
-    SpecError
-        When the column of the draws is not named.
-    DataError
-        For what `load_mixed` refuses, and groups that are none.
-    """
-    if columns is None or len(columns) != 1:
-        raise SpecError("release.columns: must name the one column of the draws, without that of the groups")
-    numbers, texts = load_mixed(source, columns, [groups.name], public=True)
-    codes = coded(texts[groups.name], groups.name, groups.names)
-    return np.column_stack([*numbers.values(), codes]), (*columns, groups.name), (None, groups.names)
 
 
 def number_of_records(spec: RunSpec) -> int:

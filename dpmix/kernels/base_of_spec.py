@@ -9,7 +9,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels.learned_base import LearnedBase
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import EstimatedMoments, Observation
+    from dpmix.laws.every import EstimatedMoments, Observation
     from dpmix.release.sanitized import Release
 
 Pair = tuple[float, float]

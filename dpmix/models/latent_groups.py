@@ -36,11 +36,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
+from dpmix.laws.every import expect
+from dpmix.laws.statistic_laws import SumsOfGroups
 from dpmix.models.sum_augmentation import REFRESH
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.run.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dpmix.columns.dated import NONE, Dated
 from dpmix.errors import DataError
 from dpmix.kernels.layout import LEAST, Floats
-from dpmix.release.dated import NONE, Dated
 from dpmix.spec.kinds import MODELS
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
     from dpmix.models.predictor_base import Predictor
     from dpmix.models.replicator_base import StatisticReplicator
     from dpmix.results.nodes import Remark

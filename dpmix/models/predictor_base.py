@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.release.column_units import Categories
+from dpmix.columns.column_units import Categories
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

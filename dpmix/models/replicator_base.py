@@ -16,12 +16,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw, SumsOfGroups
+from dpmix.columns.dated import bins_in_words
+from dpmix.laws.additive import draw_noise
+from dpmix.laws.every import Law, expect
+from dpmix.laws.statistic_laws import HistogramLaw, SumsOfGroups
 from dpmix.models.meaning_base import dated_of, stored_of, sum_to_one
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.release.dated import bins_in_words
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet, NamedChains

@@ -42,8 +42,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.model_protocols import ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.run.model_protocols import ParametricChain, ParametricModel
 
 Floats = NDArray[np.float64]
 

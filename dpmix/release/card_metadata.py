@@ -12,13 +12,14 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dpmix.mechanisms.laws.synthetic import digits_of
+from dpmix.columns.cells import bounds_in_words, column_in_words
+from dpmix.columns.column_units import stated_unit
+from dpmix.laws.synthetic import digits_of
 from dpmix.numerics.in_words import neighbours_in_words
-from dpmix.release.column_units import stated_unit
-from dpmix.release.columns import bounds_in_words, column_in_words, public_columns
+from dpmix.release.sanitized import public_columns
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
     from dpmix.release.sanitized import Release
 
 BLANK = "TO BE FILLED IN"

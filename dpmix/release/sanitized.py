@@ -7,20 +7,22 @@ either side.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
-from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.columns.column_units import unit_of
+from dpmix.laws.every import Law, law_of
 from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
-    from dpmix.release.column_units import Unit
+    from dpmix.columns.column_units import Unit
+    from dpmix.laws.synthetic import SyntheticLaw
     from dpmix.release.tallies import Counts
 
 # What was released, as a table with the names that people know: labels, dates, bins, levels
@@ -152,7 +154,7 @@ class Release(Tabulated):
     columns : tuple of str
         Names of the d columns.
     mechanism : Law
-        The public half of the mechanism (`dpmix.mechanisms.laws.every`); what JSON holds of one is parsed.
+        The public half of the mechanism (`dpmix.laws.every`); what JSON holds of one is parsed.
     epsilon, delta, rho : float or None
         Total guarantee over a record's columns; None where it does not apply or is not known.
     n : int
@@ -329,3 +331,50 @@ def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) 
     if not private:
         return f"{words}; but its noise can be reproduced from a seed, so it protects nobody."
     return f"{words[:1].upper()}{words[1:]}."
+
+
+# What is public of the columns of the data behind a release
+
+
+def public_columns(release: Release) -> list[dict[str, Any]]:
+    """Return the columns of the data behind a release, each with what is public of it, for JSON.
+
+    These are `name`, `domain` (days where `date` is true), `type`, `categories` and `unit`, where they apply.
+    """
+    law = release.mechanism
+    if law.released == "synthetic":
+        return [
+            column.describe() | _in_units(release, column.name, numeric=column.categories is None)
+            for column in cast("SyntheticLaw", law).columns
+        ]
+    names = [str(name) for name in law.get("columns") or ()]
+    if not names:
+        one = law.get("column")
+        names = [one] if isinstance(one, str) and one else list(release.columns)
+    names = [name for name in names if name not in release.groups]
+    bounds, listed = law.public_bounds or (), law.get("categories") or ()
+    found = []
+    for i, name in enumerate(names):
+        own: dict[str, Any] = {"name": name}
+        if len(bounds) == len(names):
+            own["domain"] = list(bounds[i])
+        if isinstance(listed, Mapping) and name in listed:
+            own["categories"] = list(listed[name])
+        elif (
+            isinstance(listed, list | tuple)
+            and len(listed) == len(names)
+            and isinstance(listed[i], list | tuple)
+        ):
+            own["categories"] = list(listed[i])
+        elif len(names) == 1 and listed and all(isinstance(label, str) for label in listed):
+            own["categories"] = list(listed)
+        if name in release.dates:
+            own["date"] = True
+        found.append(own | _in_units(release, name, numeric="categories" not in own))
+    return found
+
+
+def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
+    """Return the unit of a column, where one is stated."""
+    unit = unit_of(release.unit, name) if numeric else ""
+    return {"unit": unit} if unit else {}

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.column_units import taken
 from dpmix.errors import DataError, SpecError
-from dpmix.release.column_units import taken
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
     from dpmix.release.sanitized import Release
 
 Floats = NDArray[np.float64]

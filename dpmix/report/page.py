@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmix.release.column_units import unit_of
-from dpmix.release.dated import NONE, Dated
+from dpmix.columns.column_units import unit_of
+from dpmix.columns.dated import NONE, Dated
 from dpmix.report import parametric_page, plots
 from dpmix.report.release_pictures import check_pictures, plain, shown
 from dpmix.results.as_html import to_page

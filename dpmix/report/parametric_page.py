@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
+from dpmix.laws.every import expect
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.every import expect
 from dpmix.report.release_pictures import plain
 from dpmix.store.html import (
     BLUE,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dpmix.release.dated import NONE, Dated
+from dpmix.columns.dated import NONE, Dated
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 
 if TYPE_CHECKING:

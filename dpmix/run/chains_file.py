@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
-from dpmix.mechanisms.laws.every import LawError, law_of
-from dpmix.models.model_protocols import GROUP
+from dpmix.laws.every import LawError, law_of
 from dpmix.numerics.in_words import figures, neighbours_in_words
 from dpmix.release.tallies import Counts, counts_problem
+from dpmix.run.model_protocols import GROUP
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
@@ -284,7 +284,7 @@ _ROLES = ("scalar", "shares", "curve", "density", "draw")
 
 @dataclass(frozen=True)
 class Stored:
-    """A parameter of a file: dims and role as in `dpmix.models.model_protocols.Parameter`.
+    """A parameter of a file: dims and role as in `dpmix.run.model_protocols.Parameter`.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from dpmix.columns.column_units import Unit, unit_from_text
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.release.column_units import Unit, unit_from_text
+from dpmix.laws.every import Law, law_of
 from dpmix.release.tallies import Counts, grid_of
 from dpmix.run.chains_file import (
     Ints,

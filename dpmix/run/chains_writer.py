@@ -21,7 +21,7 @@ from dpmix.store import h5
 from dpmix.store.atomic import publish
 
 if TYPE_CHECKING:
-    from dpmix.models.model_protocols import Parameter
+    from dpmix.run.model_protocols import Parameter
     from dpmix.run.workspace import Workspace
 
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data

@@ -28,7 +28,7 @@ from dpmix.run.exit_codes import put_off
 from dpmix.run.progress import ChainProgress, Watch
 
 if TYPE_CHECKING:
-    from dpmix.models.model_protocols import ModelChain, Samples
+    from dpmix.run.model_protocols import ModelChain, Samples
     from dpmix.run.workspace import Workspace
 
 # Stopping on SIGINT and SIGTERM: work that goes in pieces looks between them whether to stop

@@ -24,9 +24,9 @@ from dpmix.kernels import (
 )
 from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
 from dpmix.mechanisms.channels.channel_functions import augmented, draw_latent, draw_start, hides, settle
-from dpmix.models.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
+from dpmix.run.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.samplers import conditional, offers, parameters
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.offers import estimates
@@ -127,7 +127,7 @@ def _counts(labels: NDArray[np.int32], most: int) -> NDArray[np.int64]:
 
 
 class Chain:
-    """One chain of a sampler for a mixture given a release; see `dpmix.models.model_protocols.ModelChain`.
+    """One chain of a sampler for a mixture given a release; see `dpmix.run.model_protocols.ModelChain`.
 
     Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
     (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`

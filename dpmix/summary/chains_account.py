@@ -16,7 +16,7 @@ from dpmix.summary.subject import Subject, done_and_guaranteed, guarantee_briefl
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.diagnostics import Scalar
 

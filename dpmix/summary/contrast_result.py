@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.columns.column_units import labelled, unit_of
 from dpmix.errors import DataError, UsageError
 from dpmix.models.meaning_base import dated_of, meaning_of
 from dpmix.numerics.in_words import guarantee_in_words
-from dpmix.release.column_units import labelled, unit_of
 from dpmix.release.sanitized import as_stated
 from dpmix.results.nodes import (
     Array,
@@ -42,9 +42,9 @@ from dpmix.summary.row_labels import row_labels, shown_name
 from dpmix.summary.subject import Subject, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:
+    from dpmix.columns.dated import Dated
     from dpmix.kernels.layout import Floats
-    from dpmix.mechanisms.laws.every import Law
-    from dpmix.release.dated import Dated
+    from dpmix.laws.every import Law
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.release.dated import NONE, Dated
+from dpmix.columns.dated import NONE, Dated
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day, placed
 

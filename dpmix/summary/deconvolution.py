@@ -30,8 +30,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.law_base import expect
+from dpmix.laws.additive import Additive
+from dpmix.laws.law_base import expect
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains

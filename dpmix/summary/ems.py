@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.law_base import Law, expect
+from dpmix.laws.additive import Additive
+from dpmix.laws.law_base import Law, expect
 from dpmix.models.meaning_base import dated_of
 from dpmix.release.tallies import Counts, count_outputs, edges_of, tally
 from dpmix.results.nodes import Array, ResultSection, figure
@@ -41,7 +41,7 @@ from dpmix.spec.days import Day
 from dpmix.summary.fitted_columns import public_bounds
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.transitions import Transition
+    from dpmix.laws.transitions import Transition
     from dpmix.spec.summary_section import SummarySpec
 
 CELLS: Final = 1024

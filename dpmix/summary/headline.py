@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpmix.release.column_units import unit_of
+from dpmix.columns.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.additive import Additive
+from dpmix.laws.every import expect
 from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
 from dpmix.results.nodes import ResultSection, Tile, percent
 from dpmix.summary.noisy_masses import counted_edges, kernel_of_fit

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.numerics.in_words import permits_verbatim

@@ -42,8 +42,8 @@ from dpmix.summary.fitted_columns import (
 from dpmix.summary.random_measures import BLOCK, draw_prior
 
 if TYPE_CHECKING:
+    from dpmix.columns.dated import Dated
     from dpmix.kernels.layout import Family, Floats
-    from dpmix.release.dated import Dated
     from dpmix.summary.quantities import Wanted
 
 _SOURCES = {

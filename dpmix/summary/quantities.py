@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmix.columns.dated import dates_or_figures
 from dpmix.errors import SpecError
 from dpmix.models.meaning_base import BEYOND, MOVED, OwnAccount, dated_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import figures
-from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
 from dpmix.summary.fitted_columns import public_bounds
 from dpmix.summary.random_measures import Measures

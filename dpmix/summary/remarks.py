@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dpmix.columns.dated import dates_or_figures
 from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, permits_verbatim
-from dpmix.release.dated import dates_or_figures
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.chains_account import Acceptance
     from dpmix.summary.check.check_result import Check

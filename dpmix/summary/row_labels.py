@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.models.model_protocols import GROUP
+from dpmix.run.model_protocols import GROUP
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

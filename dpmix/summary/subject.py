@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpmix.columns.column_units import Unit, labelled, unit_of
 from dpmix.numerics.in_words import figure, replacing_in_words
-from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.release.sanitized import as_stated, done_in_words
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
 
 # What a release guarantees, in words
 

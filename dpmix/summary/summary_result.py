@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.release.column_units import unit_text
-from dpmix.release.dated import NONE, Dated
+from dpmix.columns.column_units import unit_text
+from dpmix.columns.dated import NONE, Dated
 from dpmix.results.nodes import Each, Quantity, Remark, ResultSection, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.column_units import Unit, labelled, unit_of
 from dpmix.numerics.in_words import figure, guarantee_in_words
-from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.spec.capabilities import counted

@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmix.release.column_units import labelled
+from dpmix.columns.column_units import labelled
 from dpmix.results.as_html import sections
 from dpmix.spec.capabilities import counted
 from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, on_dates, page

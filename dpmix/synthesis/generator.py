@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.mechanism import (
     BEYOND,
     Loss,
@@ -21,13 +22,12 @@ from dpmix.mechanisms.curators.mechanism import (
     Seeded,
     moved,
 )
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.spec.capabilities import counted
 from dpmix.synthesis.records import Records, taken
 
 if TYPE_CHECKING:
-    from dpmix.release.columns import Cells, Column
-    from dpmix.release.possible import Possible
+    from dpmix.columns.cells import Cells, Column
+    from dpmix.columns.possible import Possible
     from dpmix.release.sanitized import Release
 
 Floats = NDArray[np.float64]

@@ -8,6 +8,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpmix.columns.cells import Cells, Column, Grid, bounds_in_words
+from dpmix.columns.possible import possible_of
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import PublicRecords
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
@@ -16,8 +18,6 @@ from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMecha
 from dpmix.mechanisms.smoothed_histogram.curator import weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.exact import digits, expm1, round_up
-from dpmix.release.columns import Cells, Column, Grid, bounds_in_words
-from dpmix.release.possible import possible_of
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,

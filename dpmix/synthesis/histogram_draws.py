@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.laws.additive import noise_name
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
     TWICE_EPSILON,
@@ -17,7 +18,6 @@ from dpmix.mechanisms.curators.mechanism import (
     Seeded,
     smoothing_of_twice_epsilon,
 )
-from dpmix.mechanisms.laws.additive import noise_name
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.exact import Source, bernoulli, generator_from, integers, source_of
 from dpmix.privacy.noise import noisy
@@ -25,9 +25,9 @@ from dpmix.spec.capabilities import counted
 from dpmix.synthesis.generator import Generator, Labels
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Cells, Ints
     from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
     from dpmix.privacy.accounting import Guarantee
-    from dpmix.release.columns import Cells, Ints
     from dpmix.synthesis.records import Records
 
 

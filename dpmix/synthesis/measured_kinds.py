@@ -12,7 +12,7 @@ import numpy as np
 from scipy.fft import dct, idct
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.sanitized import cautions_of
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,

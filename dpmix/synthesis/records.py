@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import Column
 from dpmix.data.loading import coded, missing_of
 from dpmix.data.simulations import generators, simulate_records
 from dpmix.data.tables import load_mixed
 from dpmix.errors import SpecError
-from dpmix.release.columns import Column
 from dpmix.spec.data_section import ColumnsSection, digits_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 
 from dpmix.data.tables import load_mixed
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import LawError, expect, law_of
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.laws.every import LawError, expect, law_of
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.release_file import beside
 from dpmix.release.sanitized import Release
@@ -21,8 +21,8 @@ from dpmix.spec.table_source import TableFiles
 from dpmix.synthesis.records import columns_of
 
 if TYPE_CHECKING:
-    from dpmix.release.column_units import Unit
-    from dpmix.release.columns import Column
+    from dpmix.columns.cells import Column
+    from dpmix.columns.column_units import Unit
     from dpmix.spec import RunSpec
 
 Labels = list[tuple[str, ...] | None]

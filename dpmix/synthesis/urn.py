@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from dpmix.columns.cells import NEW_LABEL, Cells, Column, Grid
+from dpmix.columns.possible import Possible, holds
 from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Floats, Loss, Seeded
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import upward
 from dpmix.privacy.exact import Source, generator_from, source_of
-from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
-from dpmix.release.possible import Possible, holds
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import HistogramBase
 from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds

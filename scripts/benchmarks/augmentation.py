@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from benchmarks.table import figure, growth, table
 from dpmix.data import simulations
 from dpmix.models.linear_regression.build import build as build_regression
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.naive_bayes.model import build as build_naive_bayes
 from dpmix.numerics.jit import njit
 from dpmix.numerics.streams import fill_normals, fill_uniforms, make_words, seed
 from dpmix.release.sanitized import Release
+from dpmix.run.model_protocols import ParametricChain
 from dpmix.spec import load_spec
 
 __all__ = ["Cell", "cells", "measure", "page", "run", "select"]

@@ -20,8 +20,8 @@ from dpmix.models.dirichlet.alpha import prior_of, tie
 from dpmix.models.dirichlet.augmentation import Augmented
 from dpmix.models.dirichlet.build import build
 from dpmix.models.dirichlet.model import parts_of
-from dpmix.models.model_protocols import ParametricChain, ParametricModel
 from dpmix.release.sanitized import Release
+from dpmix.run.model_protocols import ParametricChain, ParametricModel
 from dpmix.spec import load_spec
 
 __all__ = ["Cell", "cells", "measure", "run", "select", "tables"]

@@ -21,7 +21,7 @@ from scipy import special, stats
 from benchmarks.table import figure, table
 from benchmarks.tasks import measure
 from dpmix.data.simulations import three_gaussians
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import Counts, wide_grid

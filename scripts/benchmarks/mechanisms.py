@@ -31,7 +31,7 @@ import dpmix
 import elsewhere
 from dpmix.api.calibrate import mechanism_of
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
-from dpmix.mechanisms.laws.additive import Additive
+from dpmix.laws.additive import Additive
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.spec import load_spec

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 import dpmix
 from benchmarks.table import figure, table
 from dpmix.api.calibrate import mechanism_of
+from dpmix.columns.cells import Column
 from dpmix.numerics.jit import njit
 from dpmix.privacy.noise import BLOCK, AdditiveNoise
-from dpmix.release.columns import Column
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records

@@ -16,8 +16,8 @@ from benchmarks import worker
 from benchmarks.cells import PLAIN, Cell
 from benchmarks.table import figure, table
 from dpmix.api import task
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import ParametricChain
 from dpmix.spec import load_spec
 
 __all__ = ["PARAMETRIC", "Parametric", "mixtures", "parametric", "samplers", "samplers_table"]

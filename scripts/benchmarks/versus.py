@@ -22,9 +22,9 @@ from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.models.counts_mixture.model import CountsMixture
-from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import default_width, edges_of, tally
+from dpmix.run.model_protocols import Arrays
 from dpmix.samplers import Algorithm, Chain
 from dpmix.summary.diagnostics import describe
 

@@ -26,8 +26,8 @@ from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
+from dpmix.run.model_protocols import Arrays
 from dpmix.samplers import Algorithm, Chain
 
 __all__ = ["main", "measure"]

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 import dpmix
-from dpmix.data.loading import unprotected
+from dpmix.api.release_of import unprotected
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

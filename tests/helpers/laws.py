@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.laws.every import LawError, law_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.model_protocols import ParametricModel
+from dpmix.run.model_protocols import ParametricModel
 
 ROOT = Path(__file__).parents[2]
 

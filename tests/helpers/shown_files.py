@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from dpmix.cli.commands import app
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.sanitized import Release
 from dpmix.run.exit_codes import run
 from dpmix.store.h5 import create

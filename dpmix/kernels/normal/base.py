@@ -18,7 +18,7 @@ from dpmix.kernels.normal.truncated_nig import NormalTruncatedNIG
 from dpmix.spec.model_section import SCALE_SHAPE
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import EstimatedMoments
+    from dpmix.laws.every import EstimatedMoments
     from dpmix.release.sanitized import Release
 
 LAMBDA = 0.25  # of an empirical base: the prior sd of a cluster's mean is then the sd of the values

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from dpmix.mechanisms.binomial.section import BinomialMechanism
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Ints,
@@ -28,12 +27,13 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.transitions import (
+from dpmix.laws.transitions import (
     MatrixTransition,
     TableLikelihood,
     Transition,
     information_of_outputs,
 )
+from dpmix.mechanisms.binomial.section import BinomialMechanism
 
 _CELLS = 1_024  # of the public bounds, for likelihoods
 _MOST_TRIALS = 2_000

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dpmix.laws.law_base import Floats, Pair, Says, Scales, is_number, of_scale
+from dpmix.laws.statistic_laws import SumsOfGroups, far_beyond
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
-from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, is_number, of_scale
-from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, far_beyond
 from dpmix.spec.capabilities import counted
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.laws.every import Law, law_of
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, PublicRecords
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.kinds import MECHANISMS, kinds_that
 

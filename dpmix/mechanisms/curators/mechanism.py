@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws.additive import noise_of_scale
+from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.mechanisms.laws.additive import noise_of_scale
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
 from dpmix.release.sanitized import Release

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.laws.additive import Noisy
+from dpmix.laws.transitions import MatrixTransition, Transition, additive_matrix
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
-from dpmix.mechanisms.laws.additive import Noisy
-from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, additive_matrix
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.law_base import Floats, Ints
+    from dpmix.laws.law_base import Floats, Ints
 
 _TOP = 1.0 / math.sqrt(2.0 * math.pi)
 _FAR = 40.0  # standard deviations beyond which nothing is left

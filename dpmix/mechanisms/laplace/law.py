@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmix.laws.additive import Noisy
+from dpmix.laws.transitions import MatrixTransition, Transition, additive_matrix
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
-from dpmix.mechanisms.laws.additive import Noisy
-from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, additive_matrix
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.law_base import Floats, Ints
+    from dpmix.laws.law_base import Floats, Ints
 
 
 class LaplaceLaw(Noisy):

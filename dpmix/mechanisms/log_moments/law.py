@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, is_number, of_scale
-from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
+from dpmix.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, is_number, of_scale
+from dpmix.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.spec.capabilities import counted
 

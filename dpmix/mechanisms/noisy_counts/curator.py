@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.laws.additive import noise_of_scale, noise_sd
 from dpmix.mechanisms.curators.mechanism import (
     NoisyCells,
     Pair,
@@ -28,7 +29,6 @@ from dpmix.mechanisms.curators.statistic import (
     of_discrete_gaussian,
     sigma_for,
 )
-from dpmix.mechanisms.laws.additive import noise_of_scale, noise_sd
 from dpmix.privacy.accounting import Guarantee
 
 if TYPE_CHECKING:

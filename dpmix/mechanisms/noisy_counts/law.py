@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dpmix.mechanisms.laws.additive import noise_added
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.additive import noise_added
+from dpmix.laws.law_base import (
     Floats,
     OneScale,
     Says,
     Whole,
     whole_where_all_are,
 )
-from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
+from dpmix.laws.statistic_laws import Statistic, far_beyond
 from dpmix.mechanisms.noisy_counts.section import Noise, NoisyCountsMechanism
 from dpmix.spec.capabilities import counted
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.random import Generator
 
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.law_base import Floats, Pictured
+from dpmix.laws.additive import Additive
+from dpmix.laws.law_base import Floats, Pictured
 from dpmix.mechanisms.none.section import NoMechanism
 
 

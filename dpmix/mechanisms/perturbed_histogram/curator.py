@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws.additive import noise_of_scale, noise_sd
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
     Floats,
@@ -31,7 +32,6 @@ from dpmix.mechanisms.curators.statistic import (
     of_discrete_gaussian,
     sigma_for,
 )
-from dpmix.mechanisms.laws.additive import noise_of_scale, noise_sd
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.random import Generator
 
-from dpmix.mechanisms.laws.additive import NOISES, WHOLE, draw_noise, noise_added, noise_variance
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.additive import NOISES, WHOLE, draw_noise, noise_added, noise_variance
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Labels,
@@ -20,7 +20,7 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_cells,
     whole_where_all_are,
 )
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 from dpmix.spec.capabilities import counted
 

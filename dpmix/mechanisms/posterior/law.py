@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.additive import noise_name
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.additive import noise_name
+from dpmix.laws.law_base import (
     Floats,
     Labels,
     Law,

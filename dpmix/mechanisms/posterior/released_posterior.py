@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws.additive import noise_of_scale
 from dpmix.mechanisms.curators.mechanism import (
     HALF_NOISE,
     Floats,
@@ -29,7 +30,6 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
 )
 from dpmix.mechanisms.curators.statistic import least_scale, noise_rho
-from dpmix.mechanisms.laws.additive import noise_of_scale
 from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.posteriors.simulated_draws import settled
 from dpmix.privacy.accounting import Guarantee

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, field_validator
 
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     Floats,
     Labels,
     Law,

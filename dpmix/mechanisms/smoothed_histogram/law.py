@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Labels,
@@ -21,7 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.spec.capabilities import counted
 

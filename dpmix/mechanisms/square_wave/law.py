@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Ints,
@@ -28,7 +28,7 @@ from dpmix.mechanisms.laws.law_base import (
     fraction_of,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.transitions import Transition, information_of_outputs
+from dpmix.laws.transitions import Transition, information_of_outputs
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
@@ -241,7 +241,7 @@ class WindowLikelihood:
         self._last = np.minimum(outputs, law.cells - 1)
 
     def logs(self, masses: Iterable[Floats]) -> Floats:
-        """Return log likelihoods; see `dpmix.mechanisms.laws.transitions.CellLikelihood`."""
+        """Return log likelihoods; see `dpmix.laws.transitions.CellLikelihood`."""
         found = []
         for each in masses:
             below = np.concatenate([[0.0], np.cumsum(each[0])])

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, field_validator
 
-from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.additive import draw_noise, mean_of_laplace
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Ints,
@@ -27,7 +27,7 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
-from dpmix.mechanisms.laws.transitions import TableLikelihood
+from dpmix.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.spec.capabilities import counted

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws, released

@@ -53,10 +53,10 @@ from dpmix.models.counts_mixture.mixture_sweep import (
     widened,
 )
 from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
-from dpmix.models.model_protocols import Arrays, Samples, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.tallies import Counts
+from dpmix.run.model_protocols import Arrays, Samples, cut_draws, fault_of_mixture, mixture_draws
 
 __all__ = [
     "Coins",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dpmix.columns.dated import NONE
 from dpmix.models.meaning_base import Meaning, Unavailable
-from dpmix.release.dated import NONE
 
 if TYPE_CHECKING:
+    from dpmix.columns.dated import Dated
     from dpmix.kernels.layout import Floats
     from dpmix.models.replicator_base import StatisticReplicator
-    from dpmix.release.dated import Dated
 
 
 class CustomMeaning(Meaning):

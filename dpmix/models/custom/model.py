@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from dpmix.errors import DpmixError, SamplerError, SpecError, truth_of
 from dpmix.models import sum_augmentation
 from dpmix.models.custom.section import CustomModel
-from dpmix.models.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, default_offers, make_tally
 from dpmix.numerics.jit import fresh_njit, keep_nothing
+from dpmix.run.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

@@ -31,8 +31,8 @@ from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
 from dpmix.models.dirichlet.mean_logarithms import release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import ParametricChain
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

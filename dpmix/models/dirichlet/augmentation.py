@@ -47,9 +47,9 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, scores_of, used_parts
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import ParametricChain
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

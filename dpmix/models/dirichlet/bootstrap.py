@@ -22,8 +22,8 @@ from dpmix.errors import DataError
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import ParametricChain
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

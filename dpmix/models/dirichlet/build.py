@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from dpmix.errors import SpecError
-from dpmix.models.model_protocols import ParametricModel
+from dpmix.run.model_protocols import ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.composition_results import (
     Censoring,

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models import latent_groups
 from dpmix.models.dirichlet.alpha import (
@@ -59,10 +59,10 @@ from dpmix.models.dirichlet.latent_records import (
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, scores_of, settings_of
 from dpmix.models.latent_groups import GroupedChain, GroupedSums, GroupsPlan, Slopes
-from dpmix.models.model_protocols import GROUP
 from dpmix.models.sum_augmentation import default_offers
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, trigamma
+from dpmix.run.model_protocols import GROUP
 from dpmix.spec.model_section import GammaPrior
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.columns.dated import NONE, Dated
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.laws.additive import draw_noise
+from dpmix.laws.every import Law, expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.composition_results import composition_remarks
 from dpmix.models.dirichlet.compositions import composition_of, prior_draws_of
@@ -28,7 +29,6 @@ from dpmix.models.meaning_base import (
     sum_entries,
 )
 from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
-from dpmix.release.dated import NONE, Dated
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored

@@ -10,12 +10,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.section import DirichletModel
 from dpmix.models.meaning_base import names_of_columns
-from dpmix.models.model_protocols import Parameter, ParametricModel, safe_name
+from dpmix.run.model_protocols import Parameter, ParametricModel, safe_name
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

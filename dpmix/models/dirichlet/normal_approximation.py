@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from dpmix.models.dirichlet.alpha import FARTHEST, AlphaPrior, log_prior, prior_of, start_alpha, whiten
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
 from dpmix.numerics.special import digamma, log_beta, trigamma
+from dpmix.run.model_protocols import ParametricChain
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

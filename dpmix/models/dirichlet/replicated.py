@@ -32,8 +32,8 @@ from dpmix.models.dirichlet.alpha import AlphaPrior, matched, prior_of, slice_al
 from dpmix.models.dirichlet.augmentation import REPEATS, Compositions, known_of
 from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, no_scores, set_shapes
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
-from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import ParametricChain
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

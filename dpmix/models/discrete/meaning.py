@@ -17,18 +17,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.additive import draw_noise, noise_sd
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.columns.dated import bins_in_words
+from dpmix.laws.additive import draw_noise, noise_sd
+from dpmix.laws.every import expect
+from dpmix.laws.statistic_laws import HistogramLaw
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.meaning_base import Meaning, OwnAccount, Unavailable
 from dpmix.models.replicator_base import GroupedHistogram, OfBins, StatisticReplicator
-from dpmix.release.columns import Cells, Column
-from dpmix.release.dated import bins_in_words
 from dpmix.results.nodes import Remark, percent
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.columns.cells import Column
+    from dpmix.laws.every import Law
     from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import ChainSet, NamedChains
     from dpmix.spec.summary_section import SummarySpec
@@ -51,7 +51,7 @@ class DiscreteMarginals(StatisticReplicator):
         self.columns = stated = self.law.columns
         self.released = len(chains.observed)
         counted = self.law.counted
-        self.cells = Cells.described(self.law) if counted else None
+        self.cells = self.law.cells if counted else None
         self.parameters = [_of_column(chains, column, len(stated)) for column in stated]
         self.needed = tuple(parameter.name for parameter in self.parameters)
         self.shared = not counted or float(str(chains.attrs.get("variance_ratio", "1"))) != 1.0

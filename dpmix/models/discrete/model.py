@@ -28,8 +28,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.laws.every import expect
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.counts.cell_counts import (
     NOISES,
     HiddenCounts,
@@ -73,10 +73,10 @@ from dpmix.models.discrete.random_measure import (
 )
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import of_groups, parameters_of_groups
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel, safe_name
+from dpmix.run.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel, safe_name
 
 if TYPE_CHECKING:
-    from dpmix.release.columns import Cells, Grid
+    from dpmix.columns.cells import Cells, Grid
     from dpmix.release.sanitized import Release
     from dpmix.spec.run_spec import RunSpec
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import NEW_LABEL, Cells, Column, Grid
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.laws.every import expect
+from dpmix.laws.statistic_laws import HistogramLaw
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.random_measure import LabelColumn, NumericColumn
-from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 
 if TYPE_CHECKING:
     from dpmix.models.discrete.base_measures import ColumnBase
@@ -81,7 +81,7 @@ def public_of(release: Release) -> Public:
             (*filter(confidential, known or ()), OTHER) if column.free else column.categories
             for column, known in zip(columns, labels, strict=True)
         )
-        return Public(columns, names, Cells.described(law) if law.counted else None)
+        return Public(columns, names, law.cells if law.counted else None)
     histogram = expect(release.mechanism, HistogramLaw)
     column = Column(release.columns[0], histogram.domain[0])
     return Public((column,), (None,), Cells((column,), (histogram.bins,), (None,)))

@@ -19,9 +19,9 @@ from dpmix.models.counts.latent_counts import draw_shares, group_masses, make_la
 from dpmix.models.counts_mixture.coordinates import moments
 from dpmix.models.histogram_mixture.mixture_sweep import draw_random_measure, make_groups, sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import log_beta
+from dpmix.run.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.numerics.mixing import PitmanYor

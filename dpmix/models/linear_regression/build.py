@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmix.laws.every import expect
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.conjugate_draws import Units
 from dpmix.models.linear_regression.groups import GroupedRegression
 from dpmix.models.linear_regression.latent_records import farthest_change

@@ -42,7 +42,6 @@ from dpmix.models.linear_regression.latent_records import (
 )
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.models.linear_regression.truncated import make_learnt
-from dpmix.models.model_protocols import GROUP, ParametricModel
 from dpmix.models.sum_augmentation import (
     Tally,
     draw_record,
@@ -54,6 +53,7 @@ from dpmix.models.sum_augmentation import (
     sweep,
 )
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import GROUP, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

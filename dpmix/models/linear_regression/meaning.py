@@ -11,9 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dpmix.columns.dated import Dated, dates_or_figures
+from dpmix.laws.additive import draw_noise
+from dpmix.laws.every import Law, expect
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.models.linear_regression.regression_advice import expected_of_line, predictors_taken
 from dpmix.models.meaning_base import (
     BEYOND,
@@ -31,7 +32,6 @@ from dpmix.models.meaning_base import (
 )
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
 from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
-from dpmix.release.dated import Dated, dates_or_figures
 from dpmix.release.sanitized import Release
 from dpmix.results.nodes import Remark, percent
 

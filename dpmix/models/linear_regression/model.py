@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.kernels.multivariate_normal.section import niw_from_bounds
+from dpmix.laws.every import expect
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.clamped_predictors import ClampedPredictorMoments, start_within
 from dpmix.models.linear_regression.conjugate_draws import Units, draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
@@ -38,9 +38,9 @@ from dpmix.models.linear_regression.latent_records import (
     size_of,
 )
 from dpmix.models.linear_regression.truncated import TruncatedClampedMoments, TruncatedMoments, make_learnt
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
+from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.spec.days import Day, alike
 from dpmix.spec.model_section import ERRORS_SCALE, coefficients_in_words, line_in_words
 

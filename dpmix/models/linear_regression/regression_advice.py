@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.kernels.multivariate_normal.section import niw_from_bounds
+from dpmix.laws.additive import noise_variance
+from dpmix.laws.every import Law, expect
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.additive import noise_variance
-from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.models.meaning_base import Expected, sds_of
 from dpmix.spec.describe import bounds_of_two, predictors_of_two
 from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE

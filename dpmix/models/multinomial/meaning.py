@@ -10,8 +10,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.additive import draw_noise
-from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.laws.additive import draw_noise
+from dpmix.laws.every import Law, expect
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.meaning_base import (
     Expected,

@@ -30,17 +30,17 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import cell_prior, make_latent, sweep_counts
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.multinomial.release_law import KnownRelease, ListedCounts, known_of, listed, sweep_exchange
 from dpmix.models.multinomial.section import MultinomialModel, of_one_column
 from dpmix.numerics.jit import njit
 from dpmix.posteriors.hellinger_law import weight
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
+from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, PrivacyError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.numerics.jit import njit
 from dpmix.posteriors.hellinger_law import (

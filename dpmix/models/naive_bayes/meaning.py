@@ -12,8 +12,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.additive import draw_noise, noise_variance
-from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.columns.column_units import Categories
+from dpmix.laws.additive import draw_noise, noise_variance
+from dpmix.laws.every import Law, expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.meaning_base import (
@@ -29,7 +30,6 @@ from dpmix.models.meaning_base import (
 )
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
 from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
-from dpmix.release.column_units import Categories
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import NamedChains

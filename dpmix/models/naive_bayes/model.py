@@ -17,11 +17,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.additive import WHOLE
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.additive import WHOLE
+from dpmix.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.latent_records import (
     COUNT,
     FEW,
@@ -53,6 +52,7 @@ from dpmix.models.sum_augmentation import (
 )
 from dpmix.numerics.jit import njit
 from dpmix.numerics.streams import fill_uniforms, make_words, seed
+from dpmix.run.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

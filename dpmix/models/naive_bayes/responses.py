@@ -26,11 +26,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.section import of_several_columns
 from dpmix.numerics.jit import njit
+from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
 
 if TYPE_CHECKING:
     from dpmix.release.sanitized import Release

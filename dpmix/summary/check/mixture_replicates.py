@@ -16,8 +16,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
-from dpmix.mechanisms.laws.every import Law, expect
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
+from dpmix.laws.every import Law, expect
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.meaning_base import Unavailable
 from dpmix.models.replicator_base import OfBins, Replicator
 from dpmix.numerics.equal_cells import cell_of

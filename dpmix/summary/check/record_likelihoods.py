@@ -38,7 +38,7 @@ from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family
-    from dpmix.mechanisms.laws.every import Law
+    from dpmix.laws.every import Law
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from dpmix.models.dirichlet.alpha import gamma_prior, slice_alpha, whiten
 from dpmix.models.dirichlet.composition_results import Ellipsoid
 from dpmix.models.dirichlet.latent_records import make_shapes
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, simulate_means
-from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
+from dpmix.run.model_protocols import ParametricModel
 from dpmix.spec import load_spec
 from dpmix.spec.run_spec import RunSpec
 from papers.agreement import agreed, scalars

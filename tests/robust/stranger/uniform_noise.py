@@ -9,6 +9,7 @@ import numpy as np
 
 import dpmix
 from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
+from dpmix.laws.law_base import Law, Observation, OnePair, Positive, Says
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
@@ -19,7 +20,6 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 from dpmix.mechanisms.curators.one_column import OneColumn
-from dpmix.mechanisms.laws.law_base import Law, Observation, OnePair, Positive, Says
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import random_order

@@ -24,8 +24,8 @@ from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of
 from dpmix.advising.population import QUANTITIES, cells_of, population_of
 from dpmix.api.advise import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
-from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.mechanisms.laws.transitions import information_of_outputs
+from dpmix.laws.every import Law, law_of
+from dpmix.laws.transitions import information_of_outputs
 from dpmix.models.counts_mixture.model import coins_of
 from dpmix.models.linear_regression.regression_advice import Predictors
 from dpmix.models.multinomial.meaning import expected_of_shares

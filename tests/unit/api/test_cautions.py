@@ -17,8 +17,8 @@ from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
 from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError
+from dpmix.laws.additive import noise_sd, noise_variance
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.laws.additive import noise_sd, noise_variance
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
 from dpmix.spec import load_spec
 from dpmix.store.ledger_file import read_ledger

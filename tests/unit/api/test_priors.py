@@ -17,8 +17,8 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.kernels.multivariate_normal.section import niw_from_bounds
 from dpmix.kernels.normal.section import NIG, nig_from_bounds
+from dpmix.laws.every import EstimatedMoments
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.starters import starter

@@ -12,9 +12,9 @@ import pytest
 from dpmix.api.register import register
 from dpmix.errors import UsageError
 from dpmix.kernels.layout import Layout
+from dpmix.laws.law_base import Law
 from dpmix.mechanisms.channels.channel_functions import hides
 from dpmix.mechanisms.laplace.law import LaplaceLaw
-from dpmix.mechanisms.laws.law_base import Law
 from dpmix.numerics import jit
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS

@@ -19,7 +19,7 @@ from dpmix.api.fit import plan
 from dpmix.api.tally import plan as tally_plan
 from dpmix.api.tally import tally_sql
 from dpmix.errors import DataError, DpmixError, SpecError, UsageError
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release import tally_parts
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release

@@ -12,7 +12,7 @@ import pytest
 
 import dpmix
 from dpmix.api.privatize import steps
-from dpmix.data.loading import load_stated_release
+from dpmix.api.release_of import load_stated_release
 from dpmix.errors import DataError, SpecError
 from dpmix.release.release_file import read_release
 from dpmix.spec import load_spec

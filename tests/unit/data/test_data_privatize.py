@@ -15,8 +15,9 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.privatize import steps
+from dpmix.api.release_of import load_stated_release, unprotected
 from dpmix.cli.commands import main
-from dpmix.data.loading import load_data, load_stated_release, unprotected
+from dpmix.data.loading import load_data
 from dpmix.data.simulations import three_gaussians
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.release.release_file import read_release

@@ -532,7 +532,7 @@ def test_text_is_for_real_data_and_for_releases(tmp_path: Path) -> None:
     stated = {"release": {"path": str(tmp_path / "n.csv"), **keys}}
     with pytest.raises(SpecError, match=r"release\.decimal: is for a table in a file of text"):
         load_spec({"release": {"columns": ["x"], "decimal": ","}})
-    from dpmix.data.loading import load_stated_release
+    from dpmix.api.release_of import load_stated_release
 
     mechanism = {"kind": "laplace", "epsilon": 1, "domain": [0, 2]}
     assert load_stated_release(load_spec({**stated, "mechanism": mechanism})).values.tolist() == [

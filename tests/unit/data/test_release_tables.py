@@ -10,9 +10,9 @@ import pytest
 
 from dpmix.api.at_file import dialect_of, read_pieces, table_source
 from dpmix.api.release_of import find_release
+from dpmix.columns.column_units import Categories
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.models.predictor_base import Input
-from dpmix.release.column_units import Categories
 from dpmix.spec import load_spec
 from tests.helpers.shown_files import called
 

@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 
 import dpmix
-from dpmix.api.release_of import find_release
+from dpmix.api.release_of import find_release, load_stated_release
 from dpmix.auditing.inputs import subject_of
 from dpmix.cli import commands
-from dpmix.data.loading import load_data, load_stated_release
+from dpmix.data.loading import load_data
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import Groups

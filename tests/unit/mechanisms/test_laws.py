@@ -13,12 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 import dpmix.mechanisms
 import dpmix.models
 from dpmix.errors import DataError, SpecError
+from dpmix.laws.additive import Additive
+from dpmix.laws.every import Law, LawError, expect, law_of, law_type
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.curators.by_kind import from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laplace.law import LaplaceLaw
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of, law_type
-from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.spec.capabilities import Capabilities

@@ -16,9 +16,9 @@ from scipy import stats
 
 import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.laws.every import LawError, expect, law_of
+from dpmix.laws.law_base import fraction_of
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.laws.every import LawError, expect, law_of
-from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
@@ -165,7 +165,7 @@ def test_answers_collected_elsewhere_are_read(tmp_path: Path) -> None:
     (tmp_path / "z.csv").write_text("g\n" + "0\n2\n1\n" * 5)
     section = {"path": str(tmp_path / "z.csv"), "columns": ["g"], "categories": ["a", "b", "c"]}
     spec = {"release": section, "mechanism": {"kind": "randomized_response", "epsilon": 1.0}}
-    from dpmix.data.loading import load_stated_release
+    from dpmix.api.release_of import load_stated_release
     from dpmix.spec import load_spec
 
     release = load_stated_release(load_spec(spec))

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from scipy import stats
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.laws.every import LawError, expect, law_of
+from dpmix.laws.law_base import fraction_of
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.laws.every import LawError, expect, law_of
-from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.square_wave.curator import SquareWave, reach_of
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism

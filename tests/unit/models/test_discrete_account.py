@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 import dpmix
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.models.discrete.meaning import discrete_remarks
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.headline import USABLE

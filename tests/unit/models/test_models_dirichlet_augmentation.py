@@ -40,8 +40,8 @@ from dpmix.models.dirichlet.latent_records import (
 from dpmix.models.dirichlet.mean_logarithms import in_range
 from dpmix.models.dirichlet.model import CompositionPart, parts_of
 from dpmix.models.dirichlet.replicated import Replicated
-from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
+from dpmix.run.model_protocols import ParametricModel
 from dpmix.spec import load_spec
 from tests.helpers.compositions import Choice, log_moments_release, stated_release
 from tests.helpers.parametric import interpreted, same_in_chunks

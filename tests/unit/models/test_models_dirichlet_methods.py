@@ -22,8 +22,8 @@ from dpmix.models.dirichlet.normal_approximation import (
     censored_moments,
     make_moments,
 )
-from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
+from dpmix.run.model_protocols import ParametricModel
 from tests.helpers.compositions import log_moments_release, stated_release
 
 SURE = 1e-6  # of each test of a law

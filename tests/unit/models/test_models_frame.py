@@ -18,10 +18,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, Interrupted, SamplerError
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.report.page import MOST_TRACES, render
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.chains_writer import Finished, Named, write_chains
+from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.run.progress import Watch
 from dpmix.run.runner import Run, Stop, chain_generator, run
 from dpmix.run.workspace import Workspace, workspace_of

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import expect
+from dpmix.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.naive_bayes import latent_records
 from dpmix.models.naive_bayes.latent_records import COUNT

@@ -10,9 +10,9 @@ import pytest
 
 import dpmix
 from dpmix.api.release_of import with_unit
+from dpmix.columns.column_units import taken, unit_from_text, unit_of, unit_text, units_in_words
 from dpmix.errors import DataError, SpecError
 from dpmix.release.card_metadata import card_of, croissant_of
-from dpmix.release.column_units import taken, unit_from_text, unit_of, unit_text, units_in_words
 from dpmix.release.release_file import read_release
 from dpmix.release.tallies import one_column
 from dpmix.spec import load_spec

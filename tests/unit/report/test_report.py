@@ -14,7 +14,7 @@ import pytest
 
 import dpmix
 from dpmix.errors import UsageError
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.tallies import Counts
 from dpmix.report.page import render
 from dpmix.report.plots import (

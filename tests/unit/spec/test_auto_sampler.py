@@ -12,7 +12,7 @@ import yaml
 import dpmix
 from dpmix.api.fit import plan
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.combinations import auto_in_words, check_combination, choose

@@ -17,7 +17,7 @@ import pytest
 import xarray
 
 from dpmix.errors import DataError, UsageError
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.laws.every import law_of
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 

@@ -13,9 +13,9 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.kernels.normal.family import NormalInverseGamma
+from dpmix.laws.additive import draw_noise, mean_of_laplace
+from dpmix.laws.every import law_of
 from dpmix.mechanisms.clamped_moments.curator import factors
-from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.wavelet.law import haar
 from dpmix.models.dirichlet.meaning import LogMomentsReplicator, draw_log_shares
 from dpmix.models.discrete.meaning import DiscreteMarginals, cell_probabilities

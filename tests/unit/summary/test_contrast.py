@@ -18,8 +18,8 @@ from scipy.stats import norm
 
 import dpmix
 from dpmix.cli.commands import app
+from dpmix.columns.dated import NONE, Dated
 from dpmix.errors import DataError, UsageError
-from dpmix.release.dated import NONE, Dated
 from dpmix.report.page import contrast_figure, panels, render_contrast
 from dpmix.run.chains_reader import read_chains
 from dpmix.run.exit_codes import run

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.spec import load_spec
 from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import Subject

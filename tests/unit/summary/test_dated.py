@@ -14,10 +14,10 @@ from matplotlib.dates import AutoDateLocator
 from matplotlib.ticker import MaxNLocator
 
 import dpmix
+from dpmix.columns.dated import NONE, Dated, bins_in_words
 from dpmix.errors import DataError, SpecError
 from dpmix.models.linear_regression.model import Units, _labels
 from dpmix.models.meaning_base import dated_of
-from dpmix.release.dated import NONE, Dated, bins_in_words
 from dpmix.report import plots
 from dpmix.report.page import render
 from dpmix.report.release_pictures import curve_figure

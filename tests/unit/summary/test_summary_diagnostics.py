@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.by_kind import stated
-from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
 from dpmix.results.nodes import Remark
 from dpmix.spec import load_spec

@@ -15,9 +15,9 @@ from scipy.stats import binom, laplace, norm
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import law_of
-from dpmix.mechanisms.laws.law_base import fraction_of
-from dpmix.mechanisms.laws.transitions import MatrixTransition
+from dpmix.laws.every import law_of
+from dpmix.laws.law_base import fraction_of
+from dpmix.laws.transitions import MatrixTransition
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import edges_of, one_column, output_edges, tallied, tally, wide_grid

@@ -14,9 +14,9 @@ from scipy.stats import chisquare, norm
 import dpmix
 from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import find_release
+from dpmix.columns.cells import Cells, Column, Grid, lattice_of, starts_of_runs
 from dpmix.errors import DataError, DpmixError, SpecError
-from dpmix.mechanisms.laws.every import law_of
-from dpmix.release.columns import Cells, Column, Grid, lattice_of, starts_of_runs
+from dpmix.laws.every import law_of
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
@@ -66,7 +66,7 @@ def test_cells_are_runs_of_values_and_draws_lie_in_them() -> None:
         {"kind": "synthetic", "generator": "dirichlet_multinomial", "concentration": 1.0}
         | {"columns": [AGE.describe()], **cells.describe()}
     )
-    assert Cells.described(law) == cells  # type: ignore[arg-type]  # a synthetic law
+    assert law.cells == cells  # type: ignore[arg-type]  # a synthetic law
     # a value each, where there are no more: of one number for all columns, and by default
     assert Cells.of((AGE,), 50, (None,)).grids == (Grid(1.0, (0.0, 10.0)),)
     assert Cells.of((AGE,), None, (None,)).grids == (Grid(1.0, (0.0, 10.0)),)

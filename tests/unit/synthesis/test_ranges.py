@@ -19,9 +19,9 @@ from scipy.stats import chisquare
 import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.cli.commands import main
+from dpmix.columns.cells import Cells, Column
+from dpmix.columns.possible import Possible, holds, possible_of, rules_of
 from dpmix.errors import DataError, SpecError
-from dpmix.release.columns import Cells, Column
-from dpmix.release.possible import Possible, holds, possible_of, rules_of
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of

@@ -19,10 +19,10 @@ from scipy.stats import chisquare, kstest
 import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.cli.commands import main
+from dpmix.columns.cells import Cells, Column, Grid
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
-from dpmix.mechanisms.laws.every import law_of
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.release.columns import Cells, Column, Grid
+from dpmix.laws.every import law_of
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator import Generator
@@ -218,7 +218,7 @@ def test_bins_in_several_dimensions_are_products() -> None:
     assert drawn[:, 0].tolist() == [float(i // 2) for i in range(20)]
     stated = {"kind": "synthetic", "generator": "dirichlet_multinomial", "concentration": 1.0}
     law = law_of(stated | {"columns": [c.describe() for c in grid.columns], **grid.describe()})
-    assert isinstance(law, SyntheticLaw) and Cells.described(law) == grid
+    assert isinstance(law, SyntheticLaw) and law.cells == grid
 
 
 def test_grids_are_exact_decimals() -> None:

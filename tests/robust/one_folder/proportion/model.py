@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
 
 
 class Proportion(ParametricModel):

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from dpmix.mechanisms.laws.additive import NOISES, noise_name
-from dpmix.mechanisms.laws.every import law_of
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.columns.cells import Cells, Column, Grid
+from dpmix.laws.additive import NOISES, noise_name
+from dpmix.laws.every import law_of
+from dpmix.laws.law_base import (
     Floats,
     Labels,
     Law,
@@ -24,7 +25,6 @@ from dpmix.mechanisms.laws.law_base import (
     of_scale,
 )
 from dpmix.numerics.in_words import figure
-from dpmix.release.columns import Column
 from dpmix.spec.capabilities import Synthetic, counted
 from dpmix.spec.data_section import MOST_DIGITS
 from dpmix.spec.days import day_text
@@ -160,6 +160,12 @@ class SyntheticLaw(Law):
         return self.snap or (None,) * len(self.columns)
 
     @property
+    def cells(self) -> Cells:
+        """The cells that `columns`, `bins` and `snap` describe, of records that were counted in some."""
+        grids = tuple(None if account is None else Grid.described(account) for account in self.snaps)
+        return Cells(self.columns, tuple(self.bins), grids)
+
+    @property
     def dated(self) -> tuple[str, ...]:
         """Names of the columns that are dates."""
         return tuple(part.name for part in self.columns if part.date)
@@ -275,7 +281,7 @@ def is_pair(value: Any) -> bool:
 
 
 def _is_snap(value: Any) -> bool:
-    """Whether it says what `dpmix.release.columns.Grid.describe` does, or that there is no grid."""
+    """Whether it says what `dpmix.columns.cells.Grid.describe` does, or that there is no grid."""
     if not isinstance(value, Mapping):
         return value is None
     step: Any = value.get("step")

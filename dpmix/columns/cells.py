@@ -9,19 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.numerics.equal_cells import cell_of, equal_edges
-from dpmix.release.column_units import unit_of
 from dpmix.spec.days import day_text
-
-if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-    from dpmix.release.sanitized import Release
 
 # Points that the numbers of a column are at: a public grid, or all numbers of so many digits
 
@@ -290,12 +285,6 @@ class Cells:
                 )
         return made
 
-    @classmethod
-    def described(cls, law: SyntheticLaw) -> Cells:
-        """Return the cells that the ``columns``, ``bins`` and ``snap`` of a synthetic release describe."""
-        grids = tuple(None if account is None else Grid.described(account) for account in law.snaps)
-        return cls(law.columns, tuple(law.bins), grids)
-
     @property
     def count(self) -> int:
         """Number of cells."""
@@ -370,54 +359,10 @@ class Cells:
         return {"bins": list(self.shape)} | ({"snap": snaps} if any(snaps) else {})
 
 
-# What is public of the columns of the data behind a release
+# What is public of a column, in words
 
 
 _CATEGORIES = 8  # that are listed
-
-
-def public_columns(release: Release) -> list[dict[str, Any]]:
-    """Return the columns of the data behind a release, each with what is public of it, for JSON.
-
-    These are `name`, `domain` (days where `date` is true), `type`, `categories` and `unit`, where they apply.
-    """
-    law = release.mechanism
-    if law.released == "synthetic":
-        return [
-            column.describe() | _in_units(release, column.name, numeric=column.categories is None)
-            for column in cast("SyntheticLaw", law).columns
-        ]
-    names = [str(name) for name in law.get("columns") or ()]
-    if not names:
-        one = law.get("column")
-        names = [one] if isinstance(one, str) and one else list(release.columns)
-    names = [name for name in names if name not in release.groups]
-    bounds, listed = law.public_bounds or (), law.get("categories") or ()
-    found = []
-    for i, name in enumerate(names):
-        own: dict[str, Any] = {"name": name}
-        if len(bounds) == len(names):
-            own["domain"] = list(bounds[i])
-        if isinstance(listed, Mapping) and name in listed:
-            own["categories"] = list(listed[name])
-        elif (
-            isinstance(listed, list | tuple)
-            and len(listed) == len(names)
-            and isinstance(listed[i], list | tuple)
-        ):
-            own["categories"] = list(listed[i])
-        elif len(names) == 1 and listed and all(isinstance(label, str) for label in listed):
-            own["categories"] = list(listed)
-        if name in release.dates:
-            own["date"] = True
-        found.append(own | _in_units(release, name, numeric="categories" not in own))
-    return found
-
-
-def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
-    """Return the unit of a column, where one is stated."""
-    unit = unit_of(release.unit, name) if numeric else ""
-    return {"unit": unit} if unit else {}
 
 
 def bounds_in_words(column: Mapping[str, Any]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Law,
@@ -25,7 +25,7 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
-from dpmix.mechanisms.laws.transitions import FINE, TableLikelihood, information_of_outputs
+from dpmix.laws.transitions import FINE, TableLikelihood, information_of_outputs
 from dpmix.numerics import discrete_gaussian
 
 _CELLS = 1_024  # of the public bounds, for likelihoods

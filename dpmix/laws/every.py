@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, Scales, expect
+from dpmix.laws.law_base import EstimatedMoments, Law, LawError, Observation, Scales, expect
 from dpmix.spec.capabilities import Elsewhere, counted
 from dpmix.spec.kinds import MECHANISMS
 
@@ -37,7 +37,7 @@ def law_type(kind: str) -> type[Law]:
     if kind in MECHANISMS:
         found: type[Law] = MECHANISMS.part(kind, "law")
     elif kind == "synthetic":
-        found = import_module("dpmix.mechanisms.laws.synthetic").LAW
+        found = import_module("dpmix.laws.synthetic").LAW
     else:
         found = ElsewhereLaw if kind == "elsewhere" else UnknownLaw
     return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.law_base import Floats, Ints
+    from dpmix.laws.law_base import Floats, Ints
 
 
 class Transition(Protocol):

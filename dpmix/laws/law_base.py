@@ -35,7 +35,7 @@ from dpmix.errors import DataError, DpmixError
 from dpmix.spec.capabilities import Capabilities, counted
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.transitions import CellLikelihood, Transition
+    from dpmix.laws.transitions import CellLikelihood, Transition
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from dpmix.mechanisms.laws.law_base import (
+from dpmix.laws.law_base import (
     Floats,
     Labels,
     Law,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import Cells, Column, Grid
+from dpmix.columns.column_units import Categories
 from dpmix.errors import SpecError
-from dpmix.release.column_units import Categories
-from dpmix.release.columns import Cells, Column, Grid
 from dpmix.spec.days import day_of, day_text
 from dpmix.spec.fields import shown
 
