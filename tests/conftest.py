@@ -16,8 +16,8 @@ FIRST = {HERE / "exact": 0, HERE / "unit" / "models": 1, HERE / "robust": 3}
 LIGHT = {
     HERE / "unit" / name
     for name in (
-        *("auditing", "cli", "data", "kernels", "mechanisms", "numerics", "posteriors", "privacy", "release"),
-        *("results", "samplers", "scripts", "spec", "store", "synthesis"),
+        *("auditing", "cli", "columns", "data", "kernels", "laws", "mechanisms", "numerics", "posteriors"),
+        *("privacy", "results", "samplers", "scripts", "spec", "store", "synthesis"),
     )
 }
 """Folders of tests that compile little."""

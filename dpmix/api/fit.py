@@ -28,8 +28,8 @@ from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picke
 from dpmix.columns.column_units import unit_text
 from dpmix.errors import DataError, SpecError, UsageError, say
 from dpmix.release.tallies import one_column, wide_grid
-from dpmix.run.chains_file import first_difference, with_edges
-from dpmix.run.chains_reader import read_chains
+from dpmix.run.chains_file import with_edges
+from dpmix.run.chains_reader import first_difference, read_chains
 from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.progress import Watch, show_fit

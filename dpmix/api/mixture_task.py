@@ -32,7 +32,7 @@ from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.histogram_mixture.mixture_sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.numerics.mixing import PitmanYor, truncation_error
-from dpmix.release.tallies import Counts, count_outputs, default_width, edges_of, grid_of, tally, wide_grid
+from dpmix.release.tallies import count_outputs, default_width, edges_of, grid_of, tally, wide_grid
 from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture
@@ -41,6 +41,7 @@ from dpmix.spec.capabilities import listed
 from dpmix.spec.model_section import MixtureSection
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.kernels.learned_base import LearnedBase
     from dpmix.release.sanitized import Release
     from dpmix.run.model_protocols import Samples

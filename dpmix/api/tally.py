@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from dpmix.api.arguments import check_outputs, files_of, whole_of
 from dpmix.api.release_of import check_mechanism, with_unit
+from dpmix.columns.cells import Counts
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.release.release_file import is_tally, read_account, read_release, write_release
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import Counts, merged, one_column, tallied, wide_grid, without_tally
+from dpmix.release.tallies import merged, one_column, tallied, wide_grid, without_tally
 from dpmix.release.tally_parts import (
     Piece,
     TallyGrid,

@@ -386,3 +386,39 @@ def listed_briefly(names: Sequence[str]) -> str:
     """Return the first few names, and how many more there are."""
     more = len(names) - _CATEGORIES
     return ", ".join(names[:_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Numbers of records in all cells.
+
+    Parameters
+    ----------
+    counts : int64 array (B,)
+    edges : float64 array (B - 1,)
+        Finite edges between the cells, increasing; where outputs are finite .5, 1.5, ..
+    width : float
+        Of an inner cell; 0 where outputs are finite.
+    """
+
+    counts: NDArray[np.int64]
+    edges: Floats
+    width: float
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
+
+    def constants(self) -> dict[str, float]:
+        """Return what the chains file says of the cells: the ends of the inner ones, and their width."""
+        first, last = float(self.edges[0]), float(self.edges[-1])
+        return {"cells_first": first, "cells_last": last, "cells_width": self.width}
+
+    def joined(self) -> Counts:
+        """Return the counts with neighbouring cells of no records put together; not of finite outputs."""
+        some = np.flatnonzero(self.counts)
+        used = np.unique(np.concatenate([some - 1, some]))
+        used = used[(used >= 0) & (used < len(self.edges))]
+        starts = np.concatenate([[0], used + 1])
+        return Counts(np.add.reduceat(self.counts, starts), self.edges[used], self.width)

@@ -11,12 +11,13 @@ Latent records are taken for their cells here, so that a fitted density is known
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from dpmix.laws.law_base import Floats, Ints
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Transition(Protocol):

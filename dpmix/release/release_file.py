@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from dpmix.columns.cells import Counts
 from dpmix.columns.column_units import stated_unit, unit_from_text, unit_text
 from dpmix.errors import DataError, UsageError, say
 from dpmix.laws.every import Law, LawError, expect, law_of
 from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import Counts, counts_problem, grid_of
+from dpmix.release.tallies import counts_problem, grid_of
 from dpmix.spec.days import day_text
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5

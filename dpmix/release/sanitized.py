@@ -21,9 +21,9 @@ from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.columns.column_units import Unit
     from dpmix.laws.synthetic import SyntheticLaw
-    from dpmix.release.tallies import Counts
 
 # What was released, as a table with the names that people know: labels, dates, bins, levels
 

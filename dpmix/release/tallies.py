@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import Counts
 from dpmix.columns.column_units import taken
 from dpmix.errors import DataError, SpecError
 
@@ -46,42 +47,6 @@ _OUTPUTS = "whose outputs are the cells"
 
 MOST = 2**62
 """Records below which sums of counts stay within int64."""
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Numbers of records in all cells.
-
-    Parameters
-    ----------
-    counts : int64 array (B,)
-    edges : float64 array (B - 1,)
-        Finite edges between the cells, increasing; where outputs are finite .5, 1.5, ..
-    width : float
-        Of an inner cell; 0 where outputs are finite.
-    """
-
-    counts: NDArray[np.int64]
-    edges: Floats
-    width: float
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return int(self.counts.sum())
-
-    def constants(self) -> dict[str, float]:
-        """Return what the chains file says of the cells: the ends of the inner ones, and their width."""
-        first, last = float(self.edges[0]), float(self.edges[-1])
-        return {"cells_first": first, "cells_last": last, "cells_width": self.width}
-
-    def joined(self) -> Counts:
-        """Return the counts with neighbouring cells of no records put together; not of finite outputs."""
-        some = np.flatnonzero(self.counts)
-        used = np.unique(np.concatenate([some - 1, some]))
-        used = used[(used >= 0) & (used < len(self.edges))]
-        starts = np.concatenate([[0], used + 1])
-        return Counts(np.add.reduceat(self.counts, starts), self.edges[used], self.width)
 
 
 def default_width(kind: str, scale: float, lo: float, hi: float) -> float:

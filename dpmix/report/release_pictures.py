@@ -13,8 +13,8 @@ from dpmix.columns.dated import NONE, Dated
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.kernels.layout import Floats
-    from dpmix.release.tallies import Counts
     from dpmix.summary.check.check_result import Check, Curve
     from dpmix.summary.summary_result import Summary
 

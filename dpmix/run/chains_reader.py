@@ -19,12 +19,11 @@ import numpy as np
 from dpmix.columns.column_units import Unit, unit_from_text
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.laws.every import Law, law_of
-from dpmix.release.tallies import Counts, grid_of
+from dpmix.release.tallies import grid_of
 from dpmix.run.chains_file import (
     Ints,
     Stored,
     check_components,
-    check_same,
     held_by_all,
     layout_of,
     opened,
@@ -36,6 +35,7 @@ from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_record
 from dpmix.store.h5 import Attribute, Group, reading
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.kernels.layout import Floats, Layout
     from dpmix.spec.run_spec import RunSpec
 
@@ -561,3 +561,67 @@ def _common(rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
         "versions": tuple(sorted({version for file, _ in rows for version in file.versions})),
         "_rows": tuple((file.path, row) for file, row in rows),
     }
+
+
+# What differs between files, or runs
+
+_WHERE_FROM = {("data", "path"), ("release", "path"), ("summary", "at")}
+"""Paths, which differ between machines: releases are compared by their values instead."""
+_LONGEST = 120  # characters of a value in a message
+_SAME = ("seed", "epsilon", "delta", "rho", "adjacency", "private", "simulated")
+
+
+def check_same(first: ChainSet, other: ChainSet) -> None:
+    """Refuse a file that differs from the first in spec, release, seed or number of draws.
+
+    Raises
+    ------
+    DataError
+        Naming the first thing in which they differ, with both values.
+    """
+    mine, theirs = (json.loads(str(file.attrs["mechanism"])) for file in (first, other))
+    checks = list(_differences(first.spec, other.spec))
+    checks += _differences(mine, theirs, ("mechanism",))
+    checks += [(name, first.attrs.get(name), other.attrs.get(name)) for name in _SAME]
+    own, others = ({**file.constants, **file.arrays} for file in (first, other))
+    checks += [(name, own.get(name), others.get(name)) for name in own]
+    checks.append(("draws per chain", first.draws, other.draws))
+    for name, mine, theirs in checks:
+        if not _equal(mine, theirs):
+            raise DataError(
+                f"{other.path} differs from {first.path} in {name} ({_show(theirs)} against {_show(mine)})"
+            )
+    if not np.array_equal(first.all_released, other.all_released):
+        raise DataError(
+            f"{other.path} was fitted to another release than {first.path}: the released values differ"
+        )
+
+
+def first_difference(mine: Any, theirs: Any) -> tuple[str, Any, Any] | None:
+    """Return the first leaf in which two nested mappings differ, as (dotted key, mine, theirs)."""
+    found = next(_differences(mine, theirs), None)
+    return None if found is None else (found[0], _show(found[1]), _show(found[2]))
+
+
+def _differences(mine: Any, theirs: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Leaves in which two specs differ, in the order of the first."""
+    if key in _WHERE_FROM:
+        return
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in [*mine, *(name for name in theirs if name not in mine)]:
+            yield from _differences(mine.get(name), theirs.get(name), (*key, str(name)))
+    elif not _equal(mine, theirs):
+        yield ".".join(key), mine, theirs
+
+
+def _equal(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float | np.floating) and isinstance(theirs, float | np.floating):
+        return bool(mine == theirs) or bool(np.isnan(mine) and np.isnan(theirs))
+    return bool(np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)))
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "absent"
+    text = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."

@@ -36,7 +36,7 @@ from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.models.meaning_base import dated_of
 from dpmix.numerics.equal_cells import spread
-from dpmix.release.tallies import Counts, tally
+from dpmix.release.tallies import tally
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
@@ -45,6 +45,7 @@ from dpmix.summary.noisy_masses import ReleasedCells, counted_edges, kernel_of_f
 from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.kernels.layout import Family
     from dpmix.run.chains_reader import Chains
 

@@ -36,9 +36,9 @@ from dpmix.results.nodes import (
 from dpmix.results.result import Result
 from dpmix.spec.days import Day
 from dpmix.summary.chains_account import provenance_of
-from dpmix.summary.diagnostics import describe
+from dpmix.summary.diagnostics import describe, shown_name
 from dpmix.summary.headline import amount
-from dpmix.summary.row_labels import row_labels, shown_name
+from dpmix.summary.row_labels import row_labels
 from dpmix.summary.subject import Subject, is_private, is_simulated, stated_parameters
 
 if TYPE_CHECKING:

@@ -24,14 +24,16 @@ from dpmix.results.nodes import (
     figure,
 )
 from dpmix.spec.days import Day, day_text, placed
-from dpmix.summary.remarks import ESS, LEARNT, RHAT
-from dpmix.summary.row_labels import shown_name
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
 
+RHAT = 1.01
+ESS = 400.0
+LEARNT = 0.1
+"""Contraction below which the prior, not the release, speaks."""
 MIN_DRAWS = 4
-MOVED = 0.5
+_NARROWER = 0.5
 """Contraction of the central 95% from which on a posterior beyond the prior's quartiles was moved there."""
 _NOTHING = 1e-100  # of the posterior's range: a prior whose range is less does not vary
 
@@ -138,7 +140,7 @@ def beside_prior(posterior: Floats, prior: Floats | None, effective: float) -> s
         "wider": between quartiles and over the central 95% the posterior is wider than the prior, by more
         than the Monte Carlo error of both (two standard errors of each quantile): release and prior are in
         conflict. "moved": the posterior's median is outside the prior's quartiles, and its central 95% are
-        narrower than the prior's by a contraction of `MOVED` or more: the release speaks. Else empty.
+        narrower than the prior's by a contraction of `_NARROWER` or more: the release speaks. Else empty.
     """
     if prior is None:
         return ""
@@ -159,7 +161,7 @@ def beside_prior(posterior: Floats, prior: Floats | None, effective: float) -> s
         first, last = np.quantile(prior, (0.25, 0.75))
         before, after = spread(prior, shares[1], np.inf, 1.0), spread(posterior, shares[1], np.inf, 1.0)
     outside = not first <= float(np.median(posterior)) <= last
-    return "moved" if outside and after < before * np.sqrt(1.0 - MOVED) else ""
+    return "moved" if outside and after < before * np.sqrt(1.0 - _NARROWER) else ""
 
 
 def describe(series: Floats, level: float, prior: Floats | None = None) -> Scalar:
@@ -388,3 +390,10 @@ def _worst(
         return "-", "not available"
     name = choose(values, key=values.__getitem__)
     return f"{values[name]:{form}}", name
+
+
+def shown_name(name: str, labels: Mapping[str, str]) -> str:
+    """Return a scalar's name with what it is of between its brackets: prediction[income = 500]."""
+    label = labels.get(name)
+    title = "E[x]" if name.startswith("E[x][") else name.partition("[")[0]
+    return name if label is None else f"{title}[{label}]"

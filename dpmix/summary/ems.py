@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import Counts
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats
 from dpmix.laws.additive import Additive
 from dpmix.laws.law_base import Law, expect
 from dpmix.models.meaning_base import dated_of
-from dpmix.release.tallies import Counts, count_outputs, edges_of, tally
+from dpmix.release.tallies import count_outputs, edges_of, tally
 from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day

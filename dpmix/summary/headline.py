@@ -11,7 +11,8 @@ from dpmix.columns.column_units import unit_of
 from dpmix.results.nodes import Answer, Array, Each, Figure, ResultSection
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import SUSPECT, Check
-from dpmix.summary.remarks import LEARNT, RHAT, cells_doubt, floor_doubt, is_headline
+from dpmix.summary.diagnostics import LEARNT, RHAT
+from dpmix.summary.remarks import cells_doubt, floor_doubt, is_headline
 
 if TYPE_CHECKING:
     from dpmix.results.nodes import Remark

@@ -11,6 +11,7 @@ from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.model_section import PREDICTORS_CURE
+from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -18,12 +19,9 @@ if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.chains_account import Acceptance
     from dpmix.summary.check.check_result import Check
-    from dpmix.summary.diagnostics import Scalar
     from dpmix.summary.information import InformationKept
     from dpmix.summary.quantities import Beyond, CellShares
 
-RHAT = 1.01
-ESS = 400.0
 MANY = 40
 """Draws from which on it is the level, and not the run, that asks for more than there are."""
 INDISTINGUISHABLE = 0.1
@@ -36,8 +34,6 @@ APART = 1.2
 """R-hat above which the chains are at places of their own: how long they take to meet they do not say."""
 HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
-LEARNT = 0.1
-"""Contraction below which the prior, not the release, speaks."""
 FLOOR_CURE = "tighter bounds, a model.base of smaller clusters or more epsilon"
 """What to do where the prior holds a standard deviation up."""
 ABSURD = 0.01

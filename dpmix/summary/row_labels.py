@@ -91,13 +91,6 @@ def by_class(chains: NamedChains, parameters: Mapping[str, Scalar]) -> tuple[ByC
     return tuple(found)
 
 
-def shown_name(name: str, labels: Mapping[str, str]) -> str:
-    """Return a scalar's name with what it is of between its brackets: prediction[income = 500]."""
-    label = labels.get(name)
-    title = "E[x]" if name.startswith("E[x][") else name.partition("[")[0]
-    return name if label is None else f"{title}[{label}]"
-
-
 def data_columns(chains: ChainSet) -> tuple[str, ...]:
     """Return the names of the columns of the data, as far as a release tells them.
 

@@ -26,10 +26,10 @@ from dpmix.results.nodes import Attr, Each, Note, Remark, ResultSection, Table, 
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.rank_comparison import shared
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
-from dpmix.summary.diagnostics import arviz
+from dpmix.summary.diagnostics import arviz, shown_name
 from dpmix.summary.prior import log_prior
 from dpmix.summary.remarks import MOST_LISTED, is_headline
-from dpmix.summary.row_labels import row_labels, shown_name
+from dpmix.summary.row_labels import row_labels
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

@@ -22,7 +22,7 @@ from dpmix.summary.clustering import cluster
 from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.deconvolution import kernel_estimate
 from dpmix.summary.density import Density, hellinger, posterior_density
-from dpmix.summary.diagnostics import describe
+from dpmix.summary.diagnostics import describe, shown_name
 from dpmix.summary.ems import Ems, ems_of
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.information import information_kept
@@ -38,7 +38,7 @@ from dpmix.summary.remarks import (
     prior_remarks,
     release_remarks,
 )
-from dpmix.summary.row_labels import by_class, row_labels, shown_name
+from dpmix.summary.row_labels import by_class, row_labels
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary

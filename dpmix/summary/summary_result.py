@@ -19,23 +19,22 @@ from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value import ClustersByValue
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
-from dpmix.summary.diagnostics import parameter_sections
+from dpmix.summary.diagnostics import ESS, RHAT, parameter_sections, shown_name
 from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.predicting import Predictions
 from dpmix.summary.quantities import Beyond, CellShares
-from dpmix.summary.remarks import ESS, RHAT
-from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity import Sensitivity
 from dpmix.summary.shape import ShapeContraction
 from dpmix.summary.variance import VarianceShares
 
 if TYPE_CHECKING:
+    from dpmix.columns.cells import Counts
     from dpmix.kernels.layout import Floats
-    from dpmix.release.tallies import Counts
     from dpmix.summary.clustering import Clustering
     from dpmix.summary.density import Density, Joint
     from dpmix.summary.diagnostics import Scalar
+    from dpmix.summary.row_labels import ByClass
 
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 

@@ -23,7 +23,7 @@ from dpmix._version import __version__
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.models.custom.section import CustomModel
 from dpmix.release.release_file import beside
-from dpmix.run.chains_file import first_difference
+from dpmix.run.chains_reader import first_difference
 from dpmix.run.workspace import workspace_of
 from dpmix.spec import RunSpec
 from dpmix.spec.run_spec import of_analyst

@@ -20,11 +20,12 @@ from scipy import special, stats
 
 from benchmarks.table import figure, table
 from benchmarks.tasks import measure
+from dpmix.columns.cells import Counts
 from dpmix.data.simulations import three_gaussians
 from dpmix.laws.every import law_of
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import Counts, wide_grid
+from dpmix.release.tallies import wide_grid
 
 __all__ = ["FEW", "SIZES", "billion", "billion_table", "cells_of", "large", "large_table", "write_part"]
 

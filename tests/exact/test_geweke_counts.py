@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmix.release.tallies import Counts
+from dpmix.columns.cells import Counts
 from tests.helpers import counts
 from tests.helpers.seeds import rng_of
 from tests.oracles import joint

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.columns.cells import Counts
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.release.tallies import Counts, tally
+from dpmix.release.tallies import tally
 from tests.helpers import samplers
 from tests.oracles import histograms, kernels
 from tests.oracles.blocks import Table, all_blocks, tabulate

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.columns.cells import Counts
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.learned_base import LearnedBase, own_base, with_base
@@ -55,7 +56,6 @@ from dpmix.models.counts_mixture.mixture_sweep import (
 from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
 from dpmix.numerics.loops import dot
 from dpmix.numerics.mixing import PitmanYor, truncation_error
-from dpmix.release.tallies import Counts
 from dpmix.run.model_protocols import Arrays, Samples, cut_draws, fault_of_mixture, mixture_draws
 
 __all__ = [

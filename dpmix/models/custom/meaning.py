@@ -10,7 +10,7 @@ from dpmix.models.meaning_base import Meaning, Unavailable
 if TYPE_CHECKING:
     from dpmix.columns.dated import Dated
     from dpmix.kernels.layout import Floats
-    from dpmix.models.replicator_base import StatisticReplicator
+    from dpmix.models.meaning_base import StatisticReplicator
 
 
 class CustomMeaning(Meaning):

@@ -22,13 +22,14 @@ from dpmix.models.meaning_base import (
     Expected,
     Meaning,
     OwnAccount,
+    ReplicatesOfGroups,
+    StatisticReplicator,
     Unavailable,
     draws_of,
     logs_of,
     sds_of,
     sum_entries,
 )
-from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored

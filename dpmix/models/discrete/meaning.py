@@ -22,8 +22,14 @@ from dpmix.laws.additive import draw_noise, noise_sd
 from dpmix.laws.every import expect
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
-from dpmix.models.meaning_base import Meaning, OwnAccount, Unavailable
-from dpmix.models.replicator_base import GroupedHistogram, OfBins, StatisticReplicator
+from dpmix.models.meaning_base import (
+    GroupedHistogram,
+    Meaning,
+    OfBins,
+    OwnAccount,
+    StatisticReplicator,
+    Unavailable,
+)
 from dpmix.results.nodes import Remark, percent
 
 if TYPE_CHECKING:

@@ -23,6 +23,8 @@ from dpmix.models.meaning_base import (
     Meaning,
     OwnAccount,
     Pair,
+    ReplicatesOfGroups,
+    StatisticReplicator,
     Unavailable,
     dated_of,
     draws_of,
@@ -31,7 +33,6 @@ from dpmix.models.meaning_base import (
     sum_entries,
 )
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
-from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
 from dpmix.release.sanitized import Release
 from dpmix.results.nodes import Remark, percent
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dpmix.models.meaning_base import Meaning, Unavailable
-from dpmix.models.replicator_base import GroupedHistogram
+from dpmix.models.meaning_base import GroupedHistogram, Meaning, Unavailable
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats

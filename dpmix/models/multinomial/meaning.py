@@ -16,6 +16,7 @@ from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.meaning_base import (
     Expected,
     Meaning,
+    StatisticReplicator,
     Unavailable,
     draws_of,
     logs_of,
@@ -23,7 +24,6 @@ from dpmix.models.meaning_base import (
     sum_entries,
     sum_to_one,
 )
-from dpmix.models.replicator_base import StatisticReplicator
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:

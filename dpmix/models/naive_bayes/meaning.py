@@ -20,6 +20,8 @@ from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.meaning_base import (
     Expected,
     Meaning,
+    ReplicatesOfGroups,
+    StatisticReplicator,
     Unavailable,
     draws_of,
     has,
@@ -29,7 +31,6 @@ from dpmix.models.meaning_base import (
     sum_to_one,
 )
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
-from dpmix.models.replicator_base import ReplicatesOfGroups, StatisticReplicator
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import NamedChains

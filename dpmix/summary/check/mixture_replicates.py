@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.laws.every import Law, expect
 from dpmix.laws.statistic_laws import HistogramLaw
-from dpmix.models.meaning_base import Unavailable
-from dpmix.models.replicator_base import OfBins, Replicator
+from dpmix.models.meaning_base import OfBins, Replicator, Unavailable
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import Measures, states_at

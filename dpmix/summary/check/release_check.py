@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dpmix.columns.dated import days
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
-from dpmix.models.meaning_base import Unavailable, dated_of, meaning_of
-from dpmix.models.replicator_base import Replicator, StatisticReplicator
+from dpmix.models.meaning_base import Replicator, StatisticReplicator, Unavailable, dated_of, meaning_of
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry

@@ -15,6 +15,7 @@ import pytest
 
 import dpmix
 from dpmix.api.fit import plan
+from dpmix.columns.cells import Counts
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG, draw_prior
 from dpmix.kernels.learned_base import learned_base, with_base
@@ -32,7 +33,7 @@ from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics import loops
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import Counts, default_width, edges_of, tally
+from dpmix.release.tallies import default_width, edges_of, tally
 from dpmix.summary.information import share_kept
 from tests.helpers import counts, counts_moves, samplers
 from tests.helpers.fits import combined_spec, release_by, small_release, small_spec

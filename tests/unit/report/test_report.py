@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.columns.cells import Counts
 from dpmix.errors import UsageError
 from dpmix.laws.every import law_of
-from dpmix.release.tallies import Counts
 from dpmix.report.page import render
 from dpmix.report.plots import (
     density_figure,

@@ -22,12 +22,12 @@ def modules(root: Path, package: str = "dpmix") -> dict[str, Path]:
     return found
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield module and name of each import that runs, at once or in a function: not those for types alone."""
+def imports(tree: ast.Module, *, types: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import, at once, in a function or, with `types`, for types alone."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
             todo += node.orelse
         elif isinstance(node, ast.Import):
             yield from ((name.name, "") for name in node.names)
@@ -49,8 +49,8 @@ def lent(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def graph(root: Path, package: str = "dpmix") -> Graph:
-    """Return which modules of a package each of them imports."""
+def graph(root: Path, package: str = "dpmix", *, types: bool = False) -> Graph:
+    """Return which modules of a package each of them imports; what faces lend counts as where it is from."""
     known = modules(root, package)
     late = {
         own: lent(ast.parse(path.read_text("utf-8")))
@@ -60,7 +60,8 @@ def graph(root: Path, package: str = "dpmix") -> Graph:
     arrows: Graph = {}
     for own, path in known.items():
         arrows[own] = set()
-        for module, name in imports(ast.parse(path.read_text("utf-8"))):
+        face = path.stem == "__init__"
+        for module, name in imports(ast.parse(path.read_text("utf-8")), types=types and not face):
             target = f"{module}.{name}" if f"{module}.{name}" in known else module
             target = late.get(target, {}).get(name, target)
             if target in known and target != own:
@@ -77,10 +78,27 @@ def circle(arrows: Graph) -> list[str]:
     return []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    arrows = graph(ROOT)
+def packages(arrows: Graph) -> Graph:
+    """Return which packages import which, as their modules do."""
+    found: Graph = {}
+    for own, targets in arrows.items():
+        home = ".".join(own.split(".")[:2])
+        found.setdefault(home, set()).update(".".join(target.split(".")[:2]) for target in targets)
+    return {home: targets - {home} for home, targets in found.items()}
+
+
+@pytest.mark.parametrize("types", [False, True])
+def test_no_modules_import_each_other_in_a_circle(types: bool) -> None:
+    arrows = graph(ROOT, types=types)
     assert len(arrows) > 100 and "dpmix.spec.load" in arrows["dpmix.api.fit"]
+    assert ("dpmix.run.kept_quantities" in arrows["dpmix.api.fit"]) == types
     assert circle(arrows) == []
+
+
+def test_packages_are_layers_for_types_too() -> None:
+    arrows = packages(graph(ROOT, types=True))
+    assert "dpmix.laws" in arrows["dpmix.release"] and circle(arrows) == []
+    assert circle(packages({"a.b.x": {"a.c.y"}, "a.c.z": {"a.b.w"}, "a.c.y": set(), "a.b.w": set()}))
 
 
 def test_only_the_command_line_imports_the_package_by_its_face() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.meaning_base import Expected, Meaning, draws_of
-from dpmix.models.replicator_base import StatisticReplicator
+from dpmix.models.meaning_base import Expected, Meaning, StatisticReplicator, draws_of
 
 Floats = NDArray[np.float64]
 
