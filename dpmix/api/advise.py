@@ -42,10 +42,10 @@ from dpmix.columns.column_units import unit_of
 from dpmix.columns.possible import Rule, holds
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
+from dpmix.kernels.layout import DEFAULT_POINTS
 from dpmix.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.models.meaning_base import DEFAULT_POINTS
 from dpmix.results.nodes import percent
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec

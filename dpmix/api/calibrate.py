@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.cautions import of_columns, of_release
-from dpmix.api.release_of import listed_of
-from dpmix.data.loading import check_countable, number_of_records
+from dpmix.data.loading import check_countable, listed_of, number_of_records
 from dpmix.errors import SpecError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of

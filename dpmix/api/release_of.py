@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.arguments import file_of
 from dpmix.columns.column_units import Categories, taken, unit_text, units_in_words
-from dpmix.data.loading import coded, dated, load_data
+from dpmix.data.loading import coded, dated, listed_of, load_data
 from dpmix.data.missing import Missing
 from dpmix.data.tables import holds_text, load_mixed, load_table, load_text
 from dpmix.errors import DataError, SpecError, UsageError, say
@@ -286,19 +286,6 @@ def unprotected(spec: RunSpec) -> Release:
         simulated=data.simulated,
         dates=dated(spec.data),
     )
-
-
-def listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
-    """Return the public categories of released columns, of ``release``, else of ``data``."""
-    found: list[tuple[str, ...] | None] = []
-    for number, name in enumerate(names):
-        known: tuple[str | int | float, ...] | None = None
-        for section in (spec.release, spec.data):
-            columns = None if section is None else section.columns
-            if section is not None and known is None and (columns is None or name in columns):
-                known = section.categories_of(number if columns is None else columns.index(name))
-        found.append(None if known is None else tuple(str(category) for category in known))
-    return found
 
 
 def _load_answers(spec: RunSpec, section: ReleaseSpec) -> tuple[NDArray[np.float64], tuple[str, ...]]:

@@ -270,3 +270,16 @@ def check_countable(spec: RunSpec, key: str) -> None:
         raise SpecError(
             f"{key}: missing; standard input is read by the release alone, so say how many records"
         )
+
+
+def listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+    """Return the public categories of released columns, of ``release``, else of ``data``."""
+    found: list[tuple[str, ...] | None] = []
+    for number, name in enumerate(names):
+        known: tuple[str | int | float, ...] | None = None
+        for section in (spec.release, spec.data):
+            columns = None if section is None else section.columns
+            if section is not None and known is None and (columns is None or name in columns):
+                known = section.categories_of(number if columns is None else columns.index(name))
+        found.append(None if known is None else tuple(str(category) for category in known))
+    return found

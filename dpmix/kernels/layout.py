@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+DEFAULT_POINTS: Final = 200
+"""Points of a grid of densities that nobody states."""
+
 
 class Family(Protocol):
     """A kernel on the line with its base measure; everything is in the data's units.

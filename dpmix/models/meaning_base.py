@@ -46,8 +46,6 @@ Below it 95% intervals of slopes and predictions hold 90% and more: docs/augment
 """
 BAND_DRAWS: Final = 10_000
 """Draws of all chains together that pointwise bands are made of."""
-DEFAULT_POINTS: Final = 200
-"""Points of a grid that nobody states."""
 
 
 class Unavailable(Exception):  # noqa: N818 - not an error: something that there is not

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Family, Floats, Layout, find_layout
+from dpmix.kernels.layout import DEFAULT_POINTS, Family, Floats, Layout, find_layout
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
-from dpmix.models.meaning_base import DEFAULT_POINTS
 from dpmix.spec.days import placed
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.layout import DEFAULT_POINTS
 from dpmix.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.dirichlet.composition_results import (
@@ -18,7 +19,7 @@ from dpmix.models.dirichlet.composition_results import (
     Ellipsoid,
     Truth,
 )
-from dpmix.models.meaning_base import BAND_DRAWS, DEFAULT_POINTS, GriddedDensity
+from dpmix.models.meaning_base import BAND_DRAWS, GriddedDensity
 from dpmix.numerics.equal_cells import spread
 
 if TYPE_CHECKING:

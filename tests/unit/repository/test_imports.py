@@ -22,13 +22,15 @@ def modules(root: Path, package: str = "dpmix") -> dict[str, Path]:
     return found
 
 
-def imports(tree: ast.Module, *, types: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield module and name of each import, at once, in a function or, with `types`, for types alone."""
+def imports(tree: ast.Module, *, types: bool = False, late: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import, at once, if `late` in a function, if `types` for types alone."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
             todo += node.orelse
+        elif isinstance(node, ast.FunctionDef) and not late:
+            continue
         elif isinstance(node, ast.Import):
             yield from ((name.name, "") for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -49,10 +51,10 @@ def lent(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def graph(root: Path, package: str = "dpmix", *, types: bool = False) -> Graph:
+def graph(root: Path, package: str = "dpmix", *, types: bool = False, late: bool = True) -> Graph:
     """Return which modules of a package each of them imports; what faces lend counts as where it is from."""
     known = modules(root, package)
-    late = {
+    borrowed = {
         own: lent(ast.parse(path.read_text("utf-8")))
         for own, path in known.items()
         if path.stem == "__init__"
@@ -61,9 +63,9 @@ def graph(root: Path, package: str = "dpmix", *, types: bool = False) -> Graph:
     for own, path in known.items():
         arrows[own] = set()
         face = path.stem == "__init__"
-        for module, name in imports(ast.parse(path.read_text("utf-8")), types=types and not face):
+        for module, name in imports(ast.parse(path.read_text("utf-8")), types=types and not face, late=late):
             target = f"{module}.{name}" if f"{module}.{name}" in known else module
-            target = late.get(target, {}).get(name, target)
+            target = borrowed.get(target, {}).get(name, target)
             if target in known and target != own:
                 arrows[own].add(target)
     return arrows
@@ -99,6 +101,14 @@ def test_packages_are_layers_for_types_too() -> None:
     arrows = packages(graph(ROOT, types=True))
     assert "dpmix.laws" in arrows["dpmix.release"] and circle(arrows) == []
     assert circle(packages({"a.b.x": {"a.c.y"}, "a.c.z": {"a.b.w"}, "a.c.y": set(), "a.b.w": set()}))
+
+
+def test_chains_of_imports_at_once_are_short() -> None:
+    arrows = graph(ROOT, late=False)
+    depth: dict[str, int] = {}
+    for own in TopologicalSorter(arrows).static_order():
+        depth[own] = 1 + max((depth[target] for target in arrows[own]), default=0)
+    assert 5 < max(depth.values()) <= 12, max(depth, key=depth.__getitem__)
 
 
 def test_only_the_command_line_imports_the_package_by_its_face() -> None:
