@@ -37,7 +37,7 @@ def law_type(kind: str) -> type[Law]:
     if kind in MECHANISMS:
         found: type[Law] = MECHANISMS.part(kind, "law")
     elif kind == "synthetic":
-        found = import_module("dpmix.laws.synthetic").LAW
+        found = import_module(f"{__package__}.{kind}").LAW  # by name, as those of mechanisms
     else:
         found = ElsewhereLaw if kind == "elsewhere" else UnknownLaw
     return found
