@@ -34,8 +34,7 @@ from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.days import Day
 from dpmix.spec.table_source import Dialect
-from dpmix.store.atomic import check_output, check_suffix
-from dpmix.store.copies import check_copies
+from dpmix.store.atomic import check_copies, check_output, check_suffix
 
 if TYPE_CHECKING:
     from dpmix.laws.every import Law

@@ -151,7 +151,7 @@ def predict(
     from dpmix.spec.load import check_overrides
 
     check_overrides(set_ or ())  # before anything heavy is imported
-    from dpmix.api.at_file import check_first, dialect_of
+    from dpmix.api.predict import check_first, dialect_of
     from dpmix.spec.table_source import is_stream
 
     dialect = dialect_of(delimiter, decimal, encoding)

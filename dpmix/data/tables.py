@@ -33,7 +33,7 @@ from dpmix.errors import DataError
 from dpmix.numerics.in_words import printable
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
-from dpmix.store.copies import check_copies
+from dpmix.store.atomic import check_copies
 from dpmix.store.frames import days_of
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day, placed
 from dpmix.summary.fitted_columns import family_of, public_bounds
-from dpmix.summary.noisy_masses import ReleasedCells, counted_edges, kernel_of_fit, theta_of
+from dpmix.summary.information import ReleasedCells, counted_edges, kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures, states_at
 
 if TYPE_CHECKING:

@@ -190,7 +190,7 @@ class TallyReplicator(_Counted):
 
     def __init__(self, chains: Chains) -> None:
         assert chains.tally is not None  # what it is for
-        from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
+        from dpmix.summary.information import NoisyMasses  # late: numba takes its time
 
         super().__init__(chains, len(chains.tally.counts), chains.tally.edges)  # those that are finite
         self._masses = NoisyMasses(chains)

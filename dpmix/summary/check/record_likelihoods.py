@@ -82,7 +82,7 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
 
 def cell_log_likelihoods(chains: Chains, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> Floats:
     """Return log likelihoods of one released number in each cell of a tally, (chains, states, cells)."""
-    from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
+    from dpmix.summary.information import NoisyMasses  # late: numba takes its time
 
     source, masses = family_of(chains), NoisyMasses(chains)
     assert not isinstance(source, NormalInverseWishart)  # a tally is of one column
@@ -181,7 +181,7 @@ def _of_cells(chains: Chains, source: Family, states: list[Measures]) -> Floats:
 def _by_channel(chains: Chains, source: Family, states: list[Measures]) -> Floats:
     """Return those of releases that samplers alone have densities of, of one number each."""
     from dpmix.mechanisms.channels.channel_functions import fill_marginal, log_constant  # late: numba
-    from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
+    from dpmix.summary.information import kernel_of_fit, theta_of
 
     law, kernel = chains.mechanism, kernel_of_fit(chains)
     why = f"releases by {law.kind} have no likelihood of single records with kernel {chains.layout.kernel}"

@@ -138,7 +138,7 @@ def test_neither_order_nor_copies_nor_pieces_matter(
         whole = dpmix.predict(
             path, table(tmp_path, "\n".join([header, *rows])), interval=interval, quiet=True
         )
-        monkeypatch.setattr("dpmix.api.at_file.PIECE", 7)
+        monkeypatch.setattr("dpmix.api.predict.PIECE", 7)
         monkeypatch.setattr(predictor_base, "_BLOCK", 5000)
         monkeypatch.setattr(predictor_base, "_KNOWN", 3)
         mixed = [rows[i] for i in order]

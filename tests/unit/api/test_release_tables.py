@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmix.api.at_file import dialect_of, read_pieces, table_source
+from dpmix.api.predict import dialect_of, read_pieces, table_source
 from dpmix.api.release_of import find_release
 from dpmix.columns.column_units import Categories
 from dpmix.errors import DataError, SpecError, UsageError
