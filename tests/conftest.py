@@ -26,14 +26,22 @@ LIGHT = {
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+MODELS = re.compile("regression|dirichlet|naive_bayes|multinomial|discrete|custom")
+MIXTURES = re.compile("mixture|laplace|neal|slice|wavelet")
+
+
 @functools.cache
-def _kind(path: Path) -> str:
-    """What the tests of a file fit: "parametric" models, "mixtures", or almost nothing ("light")."""
+def _kind_of_file(path: Path) -> str:
     text = path.read_text(encoding="utf-8").lower()
-    models = re.findall("regression|dirichlet|naive_bayes|multinomial|discrete|custom", text)
-    if len(models) > len(re.findall("mixture|laplace|neal|slice|wavelet", text)):
+    if len(MODELS.findall(text)) > len(MIXTURES.findall(text)):
         return "parametric"
     return "light" if path.parent in LIGHT else "mixtures"
+
+
+def _kind(item: pytest.Item) -> str:
+    """What a test fits, by its name or its file: "parametric" models, "mixtures", or little ("light")."""
+    kind = _kind_of_file(item.path)
+    return "parametric" if kind == "mixtures" and MODELS.search(item.name) else kind
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FIRST.get(item.path.parent, 2))
     of: dict[str, list[pytest.Item]] = {"mixtures": [], "parametric": [], "light": []}
     for item in items:
-        of[_kind(item.path)].append(item)
+        of[_kind(item)].append(item)
     between = max(len(items) // 2 - len(of["mixtures"]), 0)
     items[:] = [*of["mixtures"], *of["light"][:between], *of["parametric"], *of["light"][between:]]
 

@@ -191,7 +191,7 @@ def test_joint_law_is_invariant_with_truncated_errors(sampler: str, alone: bool)
 @pytest.mark.parametrize(
     ("truncated", "sampler", "alone"),
     [
-        (False, "soma, joint", False),
+        pytest.param(False, "soma, joint", False, marks=pytest.mark.matrix),
         (False, "joint", True),
         pytest.param(True, "soma, joint", False, marks=pytest.mark.matrix),
         pytest.param(True, "joint", True, marks=pytest.mark.matrix),
