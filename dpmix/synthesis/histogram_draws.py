@@ -173,7 +173,7 @@ class SmoothedSynthesis(_Histogram):
         if self.noise is not None:
             return super().weakened()
         weight = smoothing_of_twice_epsilon(self.cells.count, self.n, self.weight)
-        return TWICE_EPSILON, replace(self, weight=weight)
+        return None if weight is None else (TWICE_EPSILON, replace(self, weight=weight))
 
     def own(self) -> dict[str, Any]:
         """Return bins, weight and noise."""

@@ -285,7 +285,8 @@ class DirichletMultinomial(Generator):
         """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Sanitizer`."""
         m = self.records
         a = m / ((1 + m / self.concentration) ** 2 - 1)
-        return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
+        simple = a.limit_denominator(10**6) or Fraction(1, math.ceil(1 / a))
+        return TWICE_EPSILON, replace(self, concentration=simple)
 
     @property
     def uniform_share(self) -> float | None:

@@ -101,14 +101,14 @@ class Binomial(LocalOneColumn):
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's count; see `Mechanism`."""
         ratios = [self.probabilities(self._clamp(x)[0][:1])[0] for x in (one, other)]
-        p, q = (top / bottom for top, bottom in ratios)
-        all_, none = self.trials * np.log(p / q), self.trials * np.log((1 - p) / (1 - q))
+        p, q = (Fraction(*ratio) for ratio in ratios)  # of which a double may be 1
+        all_, none = (self.trials * np.log(float(ratio)) for ratio in (p / q, (1 - p) / (1 - q)))
         return lambda releases: none + releases[:, 0] / self.trials * (all_ - none)
 
     def weakened(self) -> tuple[str, Self] | None:
-        """Return it with tanh(eps/(2 M)) of twice the epsilon; see `Mechanism`."""
-        w = self.weight
-        return TWICE_EPSILON, replace(self, weight=2 * w / (1 + w * w))
+        """Return it with tanh(eps/(2 M)) of twice the epsilon, where that is below 1; see `Mechanism`."""
+        weight = 2 * self.weight / (1 + self.weight**2)
+        return (TWICE_EPSILON, replace(self, weight=weight)) if weight < 1 else None
 
 
 def binomial_guarantee(trials: int, weight: float) -> Guarantee:

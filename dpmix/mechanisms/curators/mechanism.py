@@ -28,12 +28,12 @@ from dpmix.laws.additive import noise_of_scale
 from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.privacy.accounting import Guarantee, compose
+from dpmix.privacy.near_outputs import LARGEST_EPSILON, NearOutputs
 from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:
     from dpmix.data.loading import Data
-    from dpmix.privacy.near_outputs import NearOutputs
 
 Floats = NDArray[np.float64]
 Pairs = tuple[tuple[float, float], ...]
@@ -54,6 +54,8 @@ BEYOND = 8.0
 HALF_NOISE = "noise of half the scale"
 TWICE_EPSILON = "twice the epsilon"
 """Faults that give away about twice as much, planted to see whether an audit would find them."""
+SMALLEST_WEIGHT = 1e-300
+"""Of smoothing that is drawn with."""
 
 
 class PublicRecords(NamedTuple):
@@ -509,7 +511,17 @@ def loss_of_near_outputs(one: Floats, other: Floats, response: NearOutputs) -> L
     return lambda releases: log_ratio * (near(releases, one) - near(releases, other)).sum(axis=1)
 
 
-def smoothing_of_twice_epsilon(bins: int, n: int, weight: float) -> float:
-    """Return the smoothing weight of twice the epsilon: eps = k log(1 + (1 - w) m/(w n))."""
+def smoothing_of_twice_epsilon(bins: int, n: int, weight: float) -> float | None:
+    """Return the smoothing weight of twice the epsilon: eps = k log(1 + (1 - w) m/(w n)).
+
+    None where that is below what is drawn with.
+    """
     odds = (1 - weight) * bins / (weight * n)
-    return bins / (bins + n * ((1 + odds) ** 2 - 1))
+    found = bins / (bins + n * (odds * (odds + 2)))
+    return None if found < SMALLEST_WEIGHT else found
+
+
+def ratio_of_twice_epsilon(ratio: Fraction) -> Fraction | None:
+    """Return the ratio of twice the epsilon, its square; None where that is beyond what is drawn with."""
+    epsilon = 2 * (math.log(ratio.numerator) - math.log(ratio.denominator))
+    return None if epsilon > LARGEST_EPSILON else ratio**2

@@ -27,6 +27,7 @@ from dpmix.mechanisms.curators.mechanism import (
     loss_of_near_outputs,
     moved,
     order_in_words,
+    ratio_of_twice_epsilon,
 )
 from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.exact import source_of
@@ -152,7 +153,8 @@ class RandomizedResponse(Mechanism):
 
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with the square of its ratio; see `Mechanism`."""
-        return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
+        ratio = ratio_of_twice_epsilon(self.ratio)
+        return None if ratio is None else (TWICE_EPSILON, replace(self, ratio=ratio))
 
 
 def categories_of(records: PublicRecords) -> tuple[tuple[str, ...], ...]:

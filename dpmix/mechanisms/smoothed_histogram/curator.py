@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import (
+    SMALLEST_WEIGHT,
     TWICE_EPSILON,
     Floats,
     Loss,
@@ -135,7 +136,7 @@ class SmoothedHistogram(OneColumn):
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with less smoothing; see `Mechanism`."""
         weight = smoothing_of_twice_epsilon(self.cells, self.n, self.weight)
-        return TWICE_EPSILON, replace(self, weight=weight)
+        return None if weight is None else (TWICE_EPSILON, replace(self, weight=weight))
 
 
 def draw_cells(
@@ -204,7 +205,7 @@ def weight_of(
     with localcontext(digits()):
         each = min(Decimal(spec.epsilon) / spec.draws, Decimal(2000))
         weight = round_up(Decimal(cells) / (cells + records * expm1(each)))
-    weight = min(max(weight, 1e-300), 1.0)
+    weight = min(max(weight, SMALLEST_WEIGHT), 1.0)
     while (smoothed_guarantee(cells, spec.draws, records, weight).epsilon or 0.0) > spec.epsilon:
         weight = math.nextafter(weight, 2.0)
     return weight, {"epsilon": spec.epsilon}, records

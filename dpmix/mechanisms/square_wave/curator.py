@@ -27,6 +27,7 @@ from dpmix.mechanisms.curators.mechanism import (
     clamp,
     loss_of_near_outputs,
     order_in_words,
+    ratio_of_twice_epsilon,
 )
 from dpmix.mechanisms.curators.one_column import check_bounds, checked_edges
 from dpmix.numerics.equal_cells import cell_of
@@ -138,7 +139,8 @@ class SquareWave(Mechanism):
 
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with the square of its ratio; see `Mechanism`."""
-        return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
+        ratio = ratio_of_twice_epsilon(self.ratio)
+        return None if ratio is None else (TWICE_EPSILON, replace(self, ratio=ratio))
 
 
 def described(cells: int, reach: int, ratio: Fraction) -> dict[str, Any]:

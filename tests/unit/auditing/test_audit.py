@@ -283,6 +283,27 @@ def test_a_mechanism_that_says_nothing_of_it_is_audited_by_its_public_bounds() -
 
 
 GAUSSIAN = {"kind": "gaussian", "epsilon": 2.0, "delta": 0.02}
+LARGE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("mechanism", NUMBER, {"kind": "binomial", "epsilon": 80.0, "trials": 2}),
+    ("mechanism", NUMBER, {"kind": "square_wave", "epsilon": 400.0, "cells": 3, "width": 0.4}),
+    ("mechanism", LABEL, {"kind": "randomized_response", "epsilon": 400.0}),
+    ("mechanism", NUMBER, {"kind": "smoothed_histogram", "epsilon": 400.0, "bins": 2, "draws": 1, "n": 2}),
+    ("synthesis", LABEL, {"kind": "smoothed_histogram", "epsilon": 400.0, "records": 1, "n": 2}),
+    ("synthesis", LABEL, {"kind": "dirichlet_multinomial", "epsilon": 10.0, "records": 20, "n": 2}),
+    ("synthesis", LABEL, {"kind": "dirichlet_multinomial", "epsilon": 400.0, "records": 3, "n": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("section", "data", "own"), LARGE, ids=[f"{case[2]['kind']}-{case[2]['epsilon']:g}" for case in LARGE]
+)
+def test_a_large_epsilon_is_audited_with_a_fault_or_without(
+    section: str, data: dict[str, Any], own: dict[str, Any]
+) -> None:
+    found = dpmix.audit({"data": data, section: own}, runs=200, quiet=True)
+    assert found.consistent and (found.shown is not None) == bool(found.fault)
+
+
 SIMULATED = {"simulate": "three_gaussians", "n": 200, "seed": 1, "domain": [[-10.0, 10.0]]}
 
 
