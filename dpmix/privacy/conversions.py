@@ -30,6 +30,7 @@ from dpmix.numerics.discrete_gaussian import WIDE, log_pmf
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _UP = 1 + 1e-11  # covers what the sums of discrete Gaussian noise lose in floating point
+_LOST = 16 * 2.0**-52  # of terms of a bound: more than an exponential, a logarithm and a quotient lose
 _MOST_TERMS = 2_000_000
 _FAR, _BEYOND = 14.0, 1e-42  # standard deviations of S, and more than the chance of more
 
@@ -157,7 +158,7 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
 
     The smaller of rho + 2 sqrt(rho log(1/delta)) and the bound of Canonne, Kamath and Steinke (2020),
     Proposition 12, minimised over its order alpha: every alpha gives a valid bound, so that the minimisation
-    need not be exact.
+    need not be exact. Each is rounded up: its terms nearly cancel where epsilon is tiny beside delta.
     """
     positive("rho", rho)
     probability("delta", delta)
@@ -166,7 +167,8 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)  # alpha - 1
         log_alpha = math.log1p(excess)
-        return (1 + excess) * rho + (log_inverse - log_alpha) / excess + (log_excess - log_alpha)
+        terms = (1 + excess) * rho, log_inverse / excess, -log_alpha / excess, -math.log1p(1 / excess)
+        return math.fsum(terms) + _LOST * math.fsum(map(abs, terms))
 
     simple = rho + 2 * math.sqrt(rho) * math.sqrt(log_inverse)
     centre = 0.5 * (math.log(log_inverse) - math.log(rho))

@@ -6,7 +6,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpmix.errors import PrivacyError
@@ -132,6 +132,31 @@ def test_rho_to_epsilon_lies_between_the_exact_gaussian_and_the_simple_bound(
     epsilon = rho_to_epsilon(rho, delta)
     assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert epsilon >= gaussian_epsilon(math.sqrt(2 * rho), delta) * (1 - 1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(-30, 2).map(lambda e: 10.0**e), deltas)
+@example(1e-10, 1e-6)  # the terms of the bound nearly cancel
+def test_rho_to_epsilon_is_never_below_the_least_over_orders(rho: float, delta: float) -> None:
+    with mpmath.workdps(40):
+        r, inverse = mpmath.mpf(rho), -mpmath.log(mpmath.mpf(delta))
+
+        def bound(log_excess: mpmath.mpf) -> mpmath.mpf:
+            excess = mpmath.exp(log_excess)
+            left = inverse - mpmath.log1p(excess)
+            return (1 + excess) * r + left / excess + log_excess - mpmath.log1p(excess)
+
+        low, high = (mpmath.log(inverse / r) / 2 + end for end in (-5, 5))
+        for _ in range(80):  # of its one minimum a third of the interval is left out each time
+            third = (high - low) / 3
+            if bound(low + third) < bound(high - third):
+                high -= third
+            else:
+                low += third
+        least = min(bound(low), r + 2 * mpmath.sqrt(r * inverse))
+        found = mpmath.mpf(rho_to_epsilon(rho, delta))
+        assert found >= least
+        assert found <= max(least, 0) * (1 + 1e-6) + 1e-14 * mpmath.sqrt(r * inverse)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
