@@ -221,7 +221,8 @@ class SyntheticLaw(Law):
         """Say what was drawn from n records."""
         records = "Synthetic records" if self.records is None else counted(self.records, "synthetic record")
         verb = "was" if self.records == 1 else "were"
-        return f"{records} {verb} drawn{self._from(n)}, and released for all of them together."
+        but = "" if self.unproved is None else f"; {self.unproved}"
+        return f"{records} {verb} drawn{self._from(n)}, and released for all of them together{but}."
 
     def republishes(self, n: int, delta: float | None) -> str:
         """Say with what probability an urn gives a record as it is, and which labels; see `Law`."""
@@ -267,6 +268,8 @@ class SyntheticLaw(Law):
         if self.generator == "smoothed_histogram":
             smooth = f", mixed with the uniform density (weight {float(self.weight):.4g})"
             return f" from the histogram of {given}{over}{counts}{smooth}"
+        if self.origin is not None and not self.origin.protects:
+            return f" from a posterior given {given} themselves, to which no noise was added"
         return f" from a posterior given a release of {given}"
 
 

@@ -324,7 +324,7 @@ def as_stated(words: str) -> str:
 
 def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) -> str:
     """Say in one sentence what a release guarantees, `words`, or why nothing is."""
-    if not law.guarantees:
+    if not (law.origin or law).guarantees:
         return "Nothing is guaranteed: no noise was added, or nobody stated which."
     if simulated:
         return f"{words}; but the data are simulated, so this release itself protects nobody."

@@ -112,6 +112,7 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
     if epsilon is not None and epsilon <= _LARGEST:
         sentence += f", which makes no result more than {_times(math.exp(epsilon))} times as probable"
         sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
+    sentence += "" if mechanism.unproved is None else f"; {mechanism.unproved}"
     return f"{as_stated(sentence) if mechanism.elsewhere else sentence}."
 
 

@@ -287,6 +287,8 @@ def test_records_of_what_is_not_private_say_so(tmp_path, capsys, attrs, word, ep
     if epsilon == np.inf:
         assert account["epsilon"] is None and "no privacy guarantee" in account["guarantee"]
         assert "costs nothing" not in account["guarantee"]
+        assert "Nothing is guaranteed" in release.guaranteed() and "seed" not in release.guaranteed()
+        assert "records themselves" in release.done() and "given a release" not in release.done()
 
 
 def test_records_of_a_wavelet_release_are_of_its_one_column(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -321,6 +322,19 @@ def test_guarantee_in_words():
 def test_what_each_mechanism_did(mechanism, words):
     text = done_and_guaranteed(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
     assert text.startswith(words + " The release satisfies 5-differential privacy")
+
+
+def test_a_guarantee_without_a_proof_is_said_to_be_that() -> None:
+    """To managers too, and of records drawn from a fit to such a release."""
+    law: dict[str, Any] = {"kind": "posterior", "method": "hellinger", "prior": [1, 1, 1], "n": 9}
+    law |= {"gamma": 0.1, "exponent_scale": 1.0, "bits": 40, "requested": {"epsilon": 5, "delta": 0.1}}
+    drawn = {"kind": "synthetic", "generator": "posterior_predictive", "post_processing": "of a release"}
+    drawn["columns"] = [{"name": "x", "categories": ["a", "b", "c"]}]
+    for calibration in ("theorem", "certified"):
+        source = law | {"calibration": calibration}
+        for each in (source, drawn | {"source": source}):
+            for say in (guarantee_briefly(LAPLACE, law_of(each)), law_of(each).done(9)):
+                assert ("is not proved" in say) == (calibration == "theorem"), say
 
 
 def test_a_guarantee_that_only_a_spec_states_is_said_to_be_that() -> None:
