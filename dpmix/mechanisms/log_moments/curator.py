@@ -37,7 +37,7 @@ from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.in_words import figure
-from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.conversions import laplace_rho_of_several, response_rho
 from dpmix.privacy.exact import generator_from
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated, noisy
@@ -111,7 +111,10 @@ class LogMoments(Mechanism):
         """The noise of the scores that a threshold is chosen by; None where there is no choice."""
         if len(self.thresholds) == 1:
             return None
-        return GeometricNoise(2 / self.epsilon2, 2, len(self.thresholds))
+        noise = GeometricNoise(2 / self.epsilon2, 2, len(self.thresholds))
+        while noise.loss > self.epsilon2:  # the quotient was rounded down
+            noise = replace(noise, scale=math.nextafter(noise.scale, math.inf))
+        return noise
 
     def noise(self, part: int, threshold: float) -> AdditiveNoise:
         """Return the noise of the means of a part, at a threshold."""
@@ -123,10 +126,11 @@ class LogMoments(Mechanism):
         return self._laplace(paper_width(threshold, d) / n, sensitivity, d, spread)
 
     def _laplace(self, paper: float, sensitivity: float, size: int, spread: float) -> AdditiveNoise:
-        """Return noise on `size` numbers: by their exact sensitivity, or scaled to the paper's."""
-        if self.calibration == "paper":
-            return AdditiveNoise("laplace", paper / self.epsilon1, sensitivity, size, spread)
-        scale = sensitivity / self.epsilon1
+        """Return noise on `size` numbers: by their exact sensitivity, or scaled to the paper's.
+
+        Of two parts the two are the same, but for what rounding adds to the exact one.
+        """
+        scale = max(sensitivity, paper if self.calibration == "paper" else 0.0) / self.epsilon1
         return calibrated("laplace", scale, sensitivity, self.epsilon1, block=size, spread=spread)
 
     @property
@@ -143,10 +147,8 @@ class LogMoments(Mechanism):
         if choice is None:
             return Guarantee(first, 0.0, rho, "global")
         second = choice.loss
-        total = math.nextafter(first + second, math.inf)
-        limit = sum(self.requested.values())
-        total = min(total, limit) if first + second <= limit else total
-        return Guarantee(total, 0.0, rho + 2 * response_rho(second / 2) * ROUNDED_UP, "global")
+        rho += 2 * response_rho(second / 2) * ROUNDED_UP
+        return Guarantee(sum_up((first, second)), 0.0, rho, "global")
 
     def describe(self) -> dict[str, Any]:
         """Return what is public before anything is chosen, for JSON."""
@@ -482,9 +484,9 @@ class GroupedLogMoments(LogMoments):
                 f"scale {of_sizes:.4g} on the sizes of the groups"
             )
         return (
-            f"Laplace noise (epsilon {self.epsilon1:g}) {sums}, censored at one of {len(self.thresholds)} "
-            f"thresholds, and on the sizes of the groups, the threshold chosen with geometric noise "
-            f"(epsilon {self.epsilon2:g})"
+            f"Laplace noise (epsilon {figure(self.epsilon1)}) {sums}, censored at one of "
+            f"{len(self.thresholds)} thresholds, and on the sizes of the groups, the threshold chosen with "
+            f"geometric noise (epsilon {figure(self.epsilon2)})"
         )
 
     def _parted(self, values: Floats) -> tuple[Floats, Codes]:

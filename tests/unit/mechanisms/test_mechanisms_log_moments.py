@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,14 @@ def test_the_recorded_guarantee_is_what_was_asked() -> None:
         epsilon = made(**own).guarantee.epsilon
         assert epsilon is not None
         assert 2.0 * (1 - 1e-9) <= epsilon <= 2.0
+    for epsilon in (4.377320138851512, 0.3, 1.1):  # losses of noises are doubles, their sum is rounded up
+        each = made(thresholds=(0.1, 0.01), epsilon=epsilon)
+        losses = max(Fraction(each.noise(0, a).loss) for a in each.thresholds) + Fraction(each.choice.loss)
+        assert losses <= Fraction(each.guarantee.epsilon) <= Fraction(epsilon)
+    two = from_spec(  # of two parts the paper's sensitivity is the exact one
+        LogMomentsMechanism(kind="log_moments", threshold=0.1, epsilon=1.0, calibration="paper"), 2, 60
+    )
+    assert 1 - 1e-6 < two.guarantee.epsilon <= 1
     paper = made(threshold=0.01, epsilon=2.0, calibration="paper")
     assert paper.guarantee.epsilon == pytest.approx(2 * exact_width(0.01, 3) / paper_width(0.01, 3))
 
