@@ -289,7 +289,7 @@ def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], 
 def _weight_of_one_draw(epsilon: float, bins: int, n: int) -> float:
     """Return the weight that would make one draw without noise eps-DP: J/(J + n (e^eps - 1))."""
     with localcontext(digits()):
-        return round_up(bins / (bins + n * expm1(Decimal(epsilon))))
+        return min(1.0, round_up(bins / (bins + n * expm1(min(Decimal(epsilon), Decimal(700))))))
 
 
 def _cells(section: Any, columns: tuple[Column, ...]) -> Cells:
