@@ -309,6 +309,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float |
     return min(1.0, float(chances @ np.maximum(lost, 0.0)) * _UP + _BEYOND)
 
 
+@functools.lru_cache(maxsize=1024)
 def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
     """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's.
 
@@ -323,6 +324,7 @@ def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
     return _boundary(lambda epsilon: _holds(epsilon, sigma, moved, delta), 0.0, high, 1e-13)
 
 
+@functools.lru_cache(maxsize=64)
 def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
     """Return a sigma at which the noise is (epsilon, delta)-DP, at the end of the range where that holds.
 

@@ -161,3 +161,18 @@ def test_deltas_below_what_sums_leave_out_are_those_of_zcdp(epsilon: float, delt
 
 def test_a_loss_that_no_noise_reaches_is_beyond_all_sums() -> None:
     assert discrete_gaussian_delta(1.0, 1e10, 2) == pytest.approx(0.0, abs=1e-40)
+
+
+def test_what_a_noise_costs_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release asks for it six times, which took most of its time where noise is large."""
+    asked = []
+
+    def counted(epsilon: float, sigma: float, moved: int) -> float | None:
+        asked.append(epsilon)
+        return discrete_gaussian_delta(epsilon, sigma, moved)
+
+    monkeypatch.setattr(discrete_gaussian, "discrete_gaussian_delta", counted)
+    epsilon, first = discrete_gaussian_epsilon(17.3, 2, 1e-6), len(asked)
+    assert discrete_gaussian_epsilon(17.3, 2, 1e-6) == epsilon and len(asked) == first > 0
+    sigma, second = discrete_gaussian_sigma(0.7, 1e-6, 2), len(asked)
+    assert discrete_gaussian_sigma(0.7, 1e-6, 2) == sigma and len(asked) == second > first
