@@ -30,6 +30,7 @@ from dpmix.mechanisms.curators.statistic import (
     sigma_for,
 )
 from dpmix.privacy.accounting import Guarantee
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -144,8 +145,8 @@ class NoisyCounts(NoisyStatistic):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         return (
-            f"{noise_of_scale(self.noise)} {self.s:.6g} on {self.size} counts of {len(self.levels)} features "
-            f"in {self.classes} classes{by_groups(self.groups)}"
+            f"{noise_of_scale(self.noise)} {self.s:.6g} on {self.size} counts of "
+            f"{counted(len(self.levels), 'feature')} in {self.classes} classes{by_groups(self.groups)}"
         )
 
 

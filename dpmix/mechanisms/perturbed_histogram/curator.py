@@ -35,6 +35,7 @@ from dpmix.mechanisms.curators.statistic import (
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, WholeNoise, noise_of, noisy
+from dpmix.spec.capabilities import counted
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
@@ -118,7 +119,7 @@ class PerturbedHistogram(OneColumn):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        counts = f"the counts of {columns[0]} in {self.bins} bins{by_groups(self.groups)}"
+        counts = f"the counts of {columns[0]} in {counted(self.bins, 'bin')}{by_groups(self.groups)}"
         return f"{noise_of_scale(self.noise)} {self.s:.6g} on {counts}"
 
     def _released(

@@ -82,7 +82,7 @@ class SmoothedHistogram(OneColumn):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say what is released."""
-        bins = f"{self.bins} bins{by_groups(self.groups)}"
+        bins = f"{counted(self.bins, 'bin')}{by_groups(self.groups)}"
         return (
             f"sampling noise: {counted(self.draws, 'draw')} from the histogram of {columns[0]} in {bins}, "
             f"smoothed with weight {self.weight:.6g}"

@@ -23,6 +23,8 @@ from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
+from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.conversions import discrete_gaussian_delta
 from dpmix.release.release_file import read_release, write_release
 from dpmix.spec.run_spec import RunSpec
@@ -134,6 +136,17 @@ def test_the_recorded_guarantee_is_what_was_asked(noise: str, epsilon: float) ->
         assert (total.delta, total.trust) == (0.0, "global")
         assert total.rho is not None
         assert 0 < total.rho <= epsilon * np.tanh(epsilon / 2) * (1 + 1e-9)
+
+
+def test_one_feature_and_one_bin_are_said_as_one() -> None:
+    assert "on 4 counts of 1 feature in 2 classes" in from_spec(
+        NoisyCountsMechanism(kind="noisy_counts", levels=(2,), classes=2, epsilon=1.0), 2, 6, ("a", "y")
+    ).in_words(("a", "y"))
+    for kind in (
+        PerturbedHistogramMechanism(kind="perturbed_histogram", bins=1, epsilon=1.0, domain=(0, 1)),
+        SmoothedHistogramMechanism(kind="smoothed_histogram", bins=1, draws=1, epsilon=1.0, domain=(0, 1)),
+    ):
+        assert "in 1 bin" in (words := from_spec(kind, 1, 6).in_words(("a",))) and "1 bins" not in words
 
 
 def test_the_papers_calibration_is_noisier_and_says_so() -> None:
