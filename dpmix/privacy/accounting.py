@@ -300,6 +300,8 @@ def loss_epsilon(spent: Sequence[Guarantee], delta: float) -> float | None:
     others = [g for g in spent if not g.gaussian]
     if any(g.epsilon is None for g in others) or not delta > 2 * _NUMERICAL:
         return None
+    if any((g.delta or 0.0) >= delta for g in others):  # so much of its losses is infinite
+        return None
     counts = Counter((float(g.epsilon or 0.0), float(g.delta or 0.0)) for g in others)
     return _epsilon(tuple(sorted(counts.items())), rho, delta)
 

@@ -119,6 +119,13 @@ def test_a_budget_admits_more_and_parts_count_as_before() -> None:
     assert not covers(budget, [*spent, pure(left + 1e-4)], "pld")
 
 
+@pytest.mark.parametrize("lost", [1e-6, 0.5, 1.0])
+def test_a_delta_that_is_not_below_the_one_asked_for_has_no_epsilon(lost: float) -> None:
+    """As of an urn that republishes nearly all that it holds, whose delta rounds to 1."""
+    assert loss_epsilon([Guarantee(1.0, lost, None)], 1e-6) is None
+    assert loss_epsilon([Guarantee(1.0, lost, None), pure(0.1), gaussian(0.1)], 1e-6) is None
+
+
 def test_what_it_does_not_know_is_refused_by_name() -> None:
     only_rho = Guarantee(None, None, 0.1)
     with pytest.raises(PrivacyError, match="pld does not know the privacy loss of odd_kind under rho alone"):
