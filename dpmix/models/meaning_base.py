@@ -155,6 +155,10 @@ class Meaning:
         """Return the parameters whose prior may have next to no mass near 0."""
         return ()
 
+    def spreads(self, name: str, values: Floats) -> Floats:
+        """Return what of draws (.., entries) of such a parameter a prior may hold up, and NaN beside."""
+        return values
+
     def replicator(self) -> StatisticReplicator:
         """Return what draws replicates of the release.
 

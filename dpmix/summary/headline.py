@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 USABLE, WITH_CARE, NOT_YET = "usable", "with care", "not yet"
 WELL_LEARNT = 0.5
 """Contraction from which on the release, more than the prior, speaks."""
+ALSO_JUDGED = frozenset(("alpha",))
+"""Titles whose contraction counts beside those of headlines.
+
+Where noise hides how far apart compositions lie, the prior of alpha says it, and expected shares follow.
+"""
 FAR = 1.05
 """R-hat above which the chains have not met."""
 
@@ -57,15 +62,15 @@ def verdict_of(
     """Return whether results can be used.
 
     "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
-    predictions, shares) is 0.5 or more, and so that of the shape at every quantile, the prior holds no
-    standard deviation up, the release check passes, R-hat is below 1.01, a regression has no more than 3% of
-    a predictor beyond its bounds, a mixture given values with noise so many records, and a release of cells
-    no more than 1% of records beyond its bounds, a fifth in its outermost cells and half in one; "not yet"
-    where the contraction of mean or median is below 0.1, the check's p below 0.01, R-hat above 1.05, more
-    than a tenth of the records beyond the bounds where the prior alone says how far, or of a regression's
-    predictor, or more than half in the outermost cells, or nine tenths in one; else "with care", and so
-    where contraction, check or R-hat is not known. A warning that an approximation is one of these says so
-    itself (`Remark.grave`).
+    predictions, shares; the alpha of compositions, too) is 0.5 or more, and so that of the shape at every
+    quantile, the prior holds no standard deviation, errors or predictors up, the release check passes, R-hat
+    is below 1.01, a regression has no more than 3% of a predictor beyond its bounds, a mixture given values
+    with noise so many records, and a release of cells no more than 1% of records beyond its bounds, a fifth
+    in its outermost cells and half in one; "not yet" where the contraction of mean or median is below 0.1,
+    the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond the bounds where the
+    prior alone says how far, or of a regression's predictor, or more than half in the outermost cells, or
+    nine tenths in one; else "with care", and so where contraction, check or R-hat is not known. A warning
+    that an approximation is one of these says so itself (`Remark.grave`).
 
     Parameters
     ----------
@@ -105,7 +110,7 @@ def _of_contraction(
     known = {
         name: scalar.contraction
         for name, scalar in parameters.items()
-        if is_headline(name) and scalar.contraction is not None
+        if (is_headline(name) or name.partition("[")[0] in ALSO_JUDGED) and scalar.contraction is not None
     }
     if bootstrap:
         return WITH_CARE, "A bootstrap has no prior, beside which to say what the release taught."

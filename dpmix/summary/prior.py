@@ -176,8 +176,8 @@ def held_up(
     prior of a cluster's variance has next to no mass near 0, so that an interval ends where the prior does,
     and the true standard deviation may be below it. So may be the errors of a regression whose prior has a
     fixed scale, whose slopes are then too flat: of the sums that the noise admits those of larger errors have
-    flatter lines. The contraction does not show this, as most
-    of the prior's spread may be gone by then.
+    flatter lines. So may be its predictors, for slopes are covariances over their variances. The contraction
+    does not show this, as most of the prior's spread may be gone by then.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def held_up(
     prior : mapping of str to float64 array (draws,)
         Prior draws.
     names : iterable of str
-        Of standard deviations of records, or of variances of errors.
+        Of standard deviations of records, or of variances of errors or predictors.
     level : float
         Of the intervals.
     """

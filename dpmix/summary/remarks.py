@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpmix.columns.dated import dates_or_figures
@@ -160,41 +160,56 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
 
 
 def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
-    """Say in one line which standard deviations, or errors of a regression, the prior holds up."""
-    held = {name: scalar for name, scalar in parameters.items() if scalar.held_up}
-    if not held:
-        return []
-    figures = [
-        name
-        if scalar.prior is None
-        else f"{name} (its interval begins at {min(scalar.quantiles.values()):.3g}, the prior's at "
-        f"{scalar.prior[0]:.3g})"
-        for name, scalar in held.items()
-    ]
-    if len(figures) > MOST_LISTED:
-        figures = [*figures[:MOST_LISTED], f"{len(figures) - MOST_LISTED} more"]
-    return [Remark(f"The prior holds up {all_of(figures)}: {_floor_means(held)}.", convergence=False)]
+    """Say in a line each which sds of records, errors or predictors of a regression the prior holds up."""
+    found = []
+    for means, held in _held_up(parameters):
+        figures = [
+            name
+            if scalar.prior is None or means == _PREDICTORS  # of these it is what others do not tell
+            else f"{name} (its interval begins at {min(scalar.quantiles.values()):.3g}, the prior's at "
+            f"{scalar.prior[0]:.3g})"
+            for name, scalar in held.items()
+        ]
+        if len(figures) > MOST_LISTED:
+            figures = [*figures[:MOST_LISTED], f"{len(figures) - MOST_LISTED} more"]
+        found.append(Remark(f"The prior holds up {all_of(figures)}: {means}.", convergence=False))
+    return found
 
 
 def floor_doubt(parameters: Mapping[str, Scalar]) -> list[str]:
-    """Say in a sentence what the prior holds up, none where it holds up nothing."""
-    held = [name for name, scalar in parameters.items() if scalar.held_up]
-    if not held:
-        return []
-    more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
-    return [f"The prior holds up {held[0]}{more}: {_floor_means(held)}."]
+    """Say in a sentence each what the prior holds up, none where it holds up nothing."""
+    found = []
+    for means, held in _held_up(parameters):
+        first, *rest = held
+        more = f" (and {len(rest)} more)" if rest else ""
+        found.append(f"The prior holds up {first}{more}: {means}.")
+    return found
 
 
-def _floor_means(held: Iterable[str]) -> str:
-    if all(name.startswith("sigma2") for name in held):
-        return (
-            "errors may be smaller than the interval says, and slopes are then steeper than theirs; leave "
-            "out model.sigma2_prior.b for a scale that is learned, or state a smaller one"
-        )
-    return (
-        "the records may vary less than the interval says, and quantiles lie closer together, as they do "
-        f"where public bounds are wide for them; {FLOOR_CURE} would let the interval go lower"
-    )
+_ERRORS = (
+    "errors may be smaller than the interval says, and slopes are then steeper than theirs; leave out "
+    "model.sigma2_prior.b for a scale that is learned, or state a smaller one"
+)
+_PREDICTORS = (
+    "the predictor, or what of it other predictors do not tell, may vary less than under the fit, and slopes "
+    "are then steeper, or farther apart, than their intervals say; tighter bounds of predictors, a smaller "
+    "model.x_prior.Psi by what is public of them or more epsilon would let it vary less"
+)
+_RECORDS = (
+    "the records may vary less than the interval says, and quantiles lie closer together, as they do where "
+    f"public bounds are wide for them; {FLOOR_CURE} would let the interval go lower"
+)
+_MEANS = {"sigma2": _ERRORS, "x_cov": _PREDICTORS}
+"""What it means that the prior holds a scalar up, by its title."""
+
+
+def _held_up(parameters: Mapping[str, Scalar]) -> list[tuple[str, dict[str, Scalar]]]:
+    """Return the scalars that the prior holds up by what that means."""
+    found: dict[str, dict[str, Scalar]] = {}
+    for name, scalar in parameters.items():
+        if scalar.held_up:
+            found.setdefault(_MEANS.get(name.partition("[")[0], _RECORDS), {})[name] = scalar
+    return list(found.items())
 
 
 def is_headline(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,7 +135,7 @@ def _summary(
     before: Mapping[str, Floats],
     *,
     absurd: list[Remark],
-    floors: Sequence[str],
+    held: Collection[str],
     told: list[Remark],
     beyond: Beyond,
     cells: CellShares | None,
@@ -153,8 +153,8 @@ def _summary(
     options : SummarySpec
     series, before : mapping of str to float64 array
         Draws of the scalars, (chains, draws), and of some of them from the prior.
-    floors : sequence of str
-        Scalars whose prior has next to no mass near 0.
+    held : collection of str
+        Scalars that the prior holds up.
     absurd, told, last : sequence of Remark
         Where the prior makes no sense; what else is said before and after what quantities say.
     beyond, cells, shape, variance_shares
@@ -166,7 +166,6 @@ def _summary(
     """
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
-    held = held_up(series, before, floors, options.level)
     parameters = {
         name: replace(describe(values, options.level, before.get(name)), held_up=name in held)
         for name, values in series.items()
@@ -260,7 +259,7 @@ def summarize_chains(
         series,
         before,
         absurd=prior_remarks(prior.within_bounds, bounds),
-        floors=sds_with_floor(columns),
+        held=held_up(series, before, sds_with_floor(columns), options.level),
         told=[],
         beyond=Beyond(
             posterior.beyond,
@@ -356,7 +355,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series,
         prior,
         absurd=prior_remarks(account.within, account.bounds, account.cure),
-        floors=_floors(chains),
+        held=_held_up(chains, options.level),
         told=account.remarks,
         beyond=Beyond.of(account),
         cells=_cells(chains),
@@ -425,17 +424,30 @@ def _cells(chains: NamedChains) -> CellShares | None:
     return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
 
 
-def _floors(chains: NamedChains) -> list[str]:
-    """Return what a prior may hold up: sds of groups, whose base is fixed, and errors of a fixed scale."""
-    names = meaning_of(chains).floors()
-    return [label for each in chains.parameters if each.name in names for label in each.labels()]
+def _held_up(chains: NamedChains, level: float) -> list[str]:
+    """Return what a prior holds up: sds of groups, whose base is fixed, and a regression's variances."""
+    meaning, found = meaning_of(chains), []
+    for each in chains.parameters:
+        before = _prior_draws(chains, each) if each.name in meaning.floors() else None
+        if before is not None:
+            after, before = (meaning.spreads(each.name, draws) for draws in (chains.read(each), before))
+            labels = each.labels()
+            own, prior = (
+                dict(zip(labels, draws.reshape(-1, len(labels)).T, strict=True)) for draws in (after, before)
+            )
+            found += held_up(own, prior, labels, level)
+    return found
+
+
+def _prior_draws(chains: NamedChains, parameter: Stored) -> Floats | None:
+    """Return draws (draws, ..) from the prior of a parameter; None where there are none."""
+    found = chains.prior(parameter)
+    return meaning_of(chains).prior_draws(parameter) if found is None else found
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
     """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
-    found = chains.prior(parameter)
-    if found is None:
-        found = meaning_of(chains).prior_draws(parameter)
+    found = _prior_draws(chains, parameter)
     if found is None:
         return {}
     return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))

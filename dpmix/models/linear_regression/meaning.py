@@ -398,6 +398,19 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     return Remark(text, convergence=False)
 
 
+def own_variances(covariance: Floats) -> Floats:
+    """Return what each predictor varies by, given the others, on the diagonals of (.., p, p), and NaN beside.
+
+    A slope is of this: where the prior holds it up, slopes are too flat, and those of predictors that go
+    together too near to each other.
+    """
+    inverse = np.linalg.inv(covariance)
+    found = np.full(covariance.shape, np.nan)
+    for j in range(covariance.shape[-1]):
+        found[..., j, j] = 1.0 / inverse[..., j, j]
+    return found
+
+
 class RegressionMeaning(Meaning):
     """Of linear regressions."""
 
@@ -464,8 +477,12 @@ class RegressionMeaning(Meaning):
         return out
 
     def floors(self) -> tuple[str, ...]:
-        """Return the variance of the errors, where their scale is not learned."""
-        return () if self.chains.attrs.get("sigma2_scale") == "learned" else ("sigma2",)
+        """Return the predictors' covariance, and the variance of the errors, where their scale is fixed."""
+        return ("x_cov",) if self.chains.attrs.get("sigma2_scale") == "learned" else ("sigma2", "x_cov")
+
+    def spreads(self, name: str, values: Floats) -> Floats:
+        """Return variances of errors as they are, and of covariances (.., p, p) `own_variances`."""
+        return own_variances(values) if name == "x_cov" else values
 
     def predictor(self, options: SummarySpec) -> Predictor:
         """Return what predicts the response."""

@@ -145,6 +145,68 @@ def test_a_prior_that_holds_the_errors_up_is_told(release: Path, tmp_path: Path)
     assert not any("holds up" in text for text in dpmix.summarize([tmp_path / "learned.h5"]).warnings)
 
 
+def stated(folder: Path, epsilon: float, x_cov: list[list[float]], slopes: list[float]) -> dict[str, Any]:
+    """Return a spec of moments of 1,000 records, predictors about 0.1 on [-1, 1]; their noise is 0."""
+    n = 1000
+    b, x_mean = np.array(slopes), np.full(len(slopes), 0.1)
+    middle = np.concatenate([x_mean, [0.05 + b @ x_mean]])
+    turn = np.vstack([np.eye(len(b)), b])
+    spread = turn @ np.array(x_cov) @ turn.T
+    spread[-1, -1] += 0.08**2
+    moments = n * np.block(
+        [[np.ones((1, 1)), middle[None]], [middle[:, None], spread + np.outer(middle, middle)]]
+    )
+    q = len(middle)
+    places = [*((i, q) for i in range(q + 1)), *((i, j) for i in range(q) for j in range(i, q) if j)]
+    (folder / "r.csv").write_text("value\n" + "".join(f"{float(moments[place])!r}\n" for place in places))
+    return {
+        "release": {"path": str(folder / "r.csv"), "columns": ["value"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[-1.0, 1.0]] * q, "n": n, "epsilon": epsilon},
+        "model": {"kind": "linear_regression"},
+        "sampler": {"iterations": 1500, "burn_in": 500, "chains": 2, "seed": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "x_cov", "slopes", "x_prior", "held"),
+    [
+        (4.0, [[0.04**2]], [0.9], {}, ["x_cov[1,1]"]),
+        (4.0, [[0.25**2]], [0.9], {}, []),
+        (4.0, [[0.04**2]], [0.9], {"Psi": [[4 * 0.04**2]]}, []),
+        (  # each varies by much, and one beside the other by little
+            16.0,
+            [[0.0625, 0.061], [0.061, 0.0625]],
+            [0.8, 0.0],
+            {},
+            ["x_cov[1,1]", "x_cov[2,2]"],
+        ),
+    ],
+)
+def test_a_prior_that_holds_predictors_up_is_told_and_doubted(
+    tmp_path: Path,
+    epsilon: float,
+    x_cov: list[list[float]],
+    slopes: list[float],
+    x_prior: dict[str, Any],
+    held: list[str],
+) -> None:
+    """Bounds that are wide for a predictor: the prior of its variance flattens the slope."""
+    spec = stated(tmp_path, epsilon, x_cov, slopes)
+    spec["model"]["x_prior"] = x_prior
+    dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True)
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    assert isinstance(summary, Summary)
+    assert [name for name, scalar in summary.parameters.items() if scalar.held_up] == held
+    said = [text for text in summary.warnings if text.startswith("The prior holds up")]
+    doubts = [text for text in summary.verdict.reasons if text.startswith("The prior holds up")]
+    assert len(said) == len(doubts) == bool(held)
+    if held:
+        assert f"holds up {' and '.join(held)}: the predictor, or what of it other" in said[0]
+        assert "a smaller model.x_prior.Psi" in doubts[0] and summary.verdict.answer != "usable"
+    # what is told is so: the interval falls short of the slope where the predictor is held up
+    assert (max(summary.parameters["beta[1]"].quantiles.values()) < slopes[0]) == bool(held)
+
+
 def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
     rows = [[9.0, -9.0], [4.0, -5.0]]
     chains = fitted(release, tmp_path / "c.h5", response="truncated", predictors="clamped", predict=rows)

@@ -232,6 +232,15 @@ def test_a_line_in_latent_predictors_is_not_the_tables() -> None:
     assert len(of.reasons) == 2
 
 
+def test_the_contraction_of_alpha_counts_beside_that_of_expected_shares() -> None:
+    """How far apart compositions lie moves expected shares, whose own prior is wide."""
+    shares = {"E[x][eat]": scalar(1.0), "E[x][rest]": scalar(1.0)}
+    assert verdict_of(shares | {"alpha[eat]": scalar(0.6)}, Check("x", 0.4)).answer == USABLE
+    found = verdict_of(shares | {"alpha[eat]": scalar(-1.2)}, Check("x", 0.4))
+    assert found.answer == WITH_CARE
+    assert found.reasons[0].startswith("The prior has a say in alpha[eat]: the release took away nothing")
+
+
 @pytest.mark.parametrize("name", ["sd", "sd[height]", "sd[women]"])
 def test_the_prior_that_holds_an_sd_up_speaks(name: str) -> None:
     """With all of its spread gone an interval may still end where the prior does."""
