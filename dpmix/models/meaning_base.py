@@ -473,14 +473,18 @@ class GroupedHistogram(ReplicatesOfGroups, OfBins):
         return [f"{group}: {own}" for group in self.groups for own in self.bins]
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw what is released, in the entries of `reduce`."""
+        return self.released(chain, state, rng)
+
+    def released(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records in all cells, and what is released of them."""
         drawn = self.shares(chain, state)
         counts = rng.multinomial(self.sizes(chain, state, rng), sum_to_one(drawn))
         return self.law.draw_from_counts(counts.ravel().astype(np.float64), rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
-        """As `replicate`; draws are placed in their bins, beside the code of their group."""
-        found = self.replicate(chain, state, rng)
+        """As a release; draws are placed in their bins, beside the code of their group."""
+        found = self.released(chain, state, rng)
         if not self.of_draws:
             return found
         cells = rng.permutation(np.repeat(np.arange(found.size), found.astype(np.int64)))

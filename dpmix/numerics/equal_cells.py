@@ -39,3 +39,10 @@ def spread(size: int, most: int) -> NDArray[np.int64]:
     if size <= most:
         return np.arange(size)
     return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]
+
+
+def among(places: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which places are points, but for rounding; points are in increasing order, and two at least."""
+    after = np.clip(np.searchsorted(points, places), 1, points.size - 1)
+    apart = np.minimum(np.abs(places - points[after - 1]), np.abs(places - points[after]))
+    return np.asarray(apart <= 1e-9 * (points[-1] - points[0]))

@@ -29,7 +29,9 @@ from dpmix.models.meaning_base import (
     OwnAccount,
     StatisticReplicator,
     Unavailable,
+    dated_of,
 )
+from dpmix.numerics.equal_cells import among
 from dpmix.results.nodes import Remark, percent
 
 if TYPE_CHECKING:
@@ -96,8 +98,10 @@ class DiscreteMarginals(StatisticReplicator):
             if noise:
                 raise Unavailable("the chains hold the distribution at fewer points than carry noise")
             return known  # P is a step function, and known at these steps
-        if edges.size > _MOST + 1 and not noise:  # each cell has noise of its own
-            edges = np.append(edges[: -1 : -(-edges.size // _MOST)], edges[-1])
+        if not noise:  # else each cell has noise of its own
+            edges = edges[_known(edges, parameter)]
+            if edges.size > _MOST + 1:
+                edges = np.append(edges[: -1 : -(-edges.size // _MOST)], edges[-1])
         return edges
 
     def reduce(self, released: Floats) -> Floats:
@@ -171,15 +175,21 @@ class DiscreteHistogram(OfBins, StatisticReplicator):
         super().__init__(chains)
         self.tell_bins(chains)
         self.parameter = cdf_of(chains)
+        self.runs, self.bins = _runs(self.edges, self.parameter, chains)
         self.needed, self.size = (self.parameter.name,), 2 * self.edges.size
 
     def reduce(self, released: Floats) -> Floats:
-        """Return the entries of the bins."""
-        if not self.of_draws:
-            return released.ravel()
-        return np.histogram(released.ravel(), self.edges)[0].astype(np.float64)
+        """Return the entries of the bins, of runs of them where the chains say no more."""
+        entries = released.ravel()
+        if self.of_draws:
+            entries = np.histogram(entries, self.edges)[0].astype(np.float64)
+        return np.add.reduceat(entries, self.runs)
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw what is released, in the entries of `reduce`."""
+        return np.add.reduceat(self._released(chain, state, rng), self.runs)
+
+    def _released(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records, and what is released of them."""
         grid = self.parameter.coords[self.parameter.dims[0]]
         shares = cell_probabilities(grid, self.values[self.parameter.name][chain, state], self.edges)
@@ -190,7 +200,32 @@ class DiscreteHistogram(OfBins, StatisticReplicator):
         """Return noisy counts; numbers of draws are not placed in their bins."""
         if self.of_draws:
             raise Unavailable("draws of a smoothed histogram are replicated as numbers in bins only")
-        return self.replicate(chain, state, rng)[:, None]
+        return self._released(chain, state, rng)[:, None]
+
+
+def _known(edges: Floats, parameter: Stored) -> NDArray[np.bool_]:
+    """Return at which edges of cells the chains hold the distribution function; it ends at the outermost."""
+    found = among(edges, np.asarray(parameter.coords[parameter.dims[-1]], dtype=np.float64))
+    found[[0, -1]] = True
+    return found
+
+
+def _runs(edges: Floats, parameter: Stored, chains: NamedChains) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the first bins of runs between edges at which the distribution function is held, and names.
+
+    Within a run a draw of P is not known bin by bin, and taking it for linear would give replicates that no
+    P of the posterior has.
+
+    Raises
+    ------
+    Unavailable
+        Where there is one run of all bins, as in files of earlier versions.
+    """
+    known = _known(edges, parameter)
+    runs = np.flatnonzero(known)[:-1]
+    if runs.size < min(2, edges.size - 1):
+        raise Unavailable("the chains hold the distribution at none of the edges between bins; fit again")
+    return runs, bins_in_words(edges[known], date=dated_of(chains).only)
 
 
 def cdf_of(chains: NamedChains) -> Stored:
@@ -229,12 +264,25 @@ def cell_probabilities(
 
 
 class GroupedDiscrete(GroupedHistogram):
-    """Releases of histograms of groups, whose distribution functions have the edges among their points."""
+    """Releases of histograms of groups."""
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
         self._cdf = cdf_of(chains)
         self.needed = (self._cdf.name,)
+        self._runs, self.bins = _runs(self.edges, self._cdf, chains)
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the entries of the bins of each group, of runs of them where the chains say no more."""
+        return self._joined(super().reduce(released))
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw what is released, in the entries of `reduce`."""
+        return self._joined(super().replicate(chain, state, rng))
+
+    def _joined(self, entries: Floats) -> Floats:
+        by_group = entries.reshape(len(self.groups), -1)
+        return np.add.reduceat(by_group, self._runs, axis=1).ravel()
 
     def shares(self, chain: int, state: int) -> Floats:
         """Return the probabilities of the bins (groups, bins) under a state."""
@@ -277,7 +325,10 @@ HIDDEN = 0.02
 """Noise of all cells together, as a share of the records, from which on the prior is said to place them.
 
 At 6% (21 cells, noise of standard deviation 2.8, 1,000 records) 90% intervals of the mean held it in
-7, 11 and 7 of 12 releases under a concentration of 1, and of a half and one record a cell.
+7, 11 and 7 of 12 releases under a concentration of 1, and of a half and one record a cell. Of many records a
+smaller share is more than the sampling error of a number of them, sqrt(n), which intervals are as narrow as:
+of 64 cells with that noise 95% intervals of the sd held it in 4 of 10 releases at n = 10,000 (181 records,
+1.8%), in 12 of 16 at 18,000 and in 14 of 16 at 36,000; of 1,024 cells in 2 of 6 at 1,000,000 (0.29%).
 """
 
 
@@ -292,7 +343,7 @@ def discrete_remarks(chains: ChainSet) -> list[Remark]:
         return []
     cells, sd = found
     hidden = cells * sd / n
-    if hidden <= HIDDEN:
+    if hidden <= HIDDEN and cells * sd <= math.sqrt(n):
         return []
     text = (
         f"What the release leaves open of {cells:,} cells, a standard deviation of {sd:.2g} records in "

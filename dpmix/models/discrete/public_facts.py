@@ -20,7 +20,7 @@ from dpmix.laws.every import expect
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
-from dpmix.models.discrete.random_measure import LabelColumn, NumericColumn
+from dpmix.models.discrete.random_measure import GRID_POINTS, LabelColumn, NumericColumn
 
 if TYPE_CHECKING:
     from dpmix.models.discrete.base_measures import ColumnBase
@@ -116,7 +116,7 @@ def functional_columns(
     tails = _by_column(wanted.tails if model.tail is None else model.tail, numeric, key)
     points = _by_column(wanted.cdf, numeric, "summary.cdf")
     found: list[NumericColumn | LabelColumn] = []
-    for column, names in zip(public.columns, public.names, strict=True):
+    for number, (column, names) in enumerate(zip(public.columns, public.names, strict=True)):
         if column.bounds is None:
             found.append(LabelColumn(np.arange(len(names or ()), dtype=np.int64)))
             continue
@@ -131,8 +131,17 @@ def functional_columns(
                 f"summary.gini: the public bounds [{low:g}, {high:g}] of {column.name} admit negative "
                 "values, of which there is no Gini coefficient; leave it out"
             )
-        found.append(NumericColumn(low, high, above, wanted.levels, below, bool(wanted.gini)))
+        edges = _edges_of(public.cells, number)
+        found.append(NumericColumn(low, high, above, wanted.levels, below, bool(wanted.gini), edges))
     return found
+
+
+def _edges_of(cells: Cells | None, number: int) -> tuple[float, ...]:
+    """Return edges of a column's cells, every so many where there are more than of the grid's own points."""
+    if cells is None or cells.grids[number] is not None:  # numbers on a grid are at its points
+        return ()
+    edges = cells.edges(number)
+    return tuple(edges[:: -(-edges.size // GRID_POINTS)].tolist())
 
 
 def _within(points: Iterable[float], name: str, bounds: tuple[float, float], key: str) -> tuple[float, ...]:

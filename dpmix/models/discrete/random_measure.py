@@ -33,12 +33,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.models.discrete.base_measures import Locations, draw_location, offsets
+from dpmix.numerics.equal_cells import among
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import log_gamma_draw
 
@@ -211,6 +213,9 @@ class NumericColumn:
         that are wanted beside the grid's.
     gini : bool
         Whether the Gini coefficient is wanted; then low is at least 0.
+    edges : tuple of float
+        Edges of cells that the release tells the shares of: points of the grid, too, as a draw of P may have
+        all of a cell's share at one place of it.
     """
 
     low: float
@@ -219,13 +224,15 @@ class NumericColumn:
     quantiles: tuple[float, ...] = QUANTILES
     at: tuple[float, ...] = ()
     gini: bool = False
+    edges: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def grid(self) -> Floats:
         """Where the distribution function is wanted, from low to high."""
         found = self.low + (self.high - self.low) * (np.arange(GRID_POINTS) / (GRID_POINTS - 1))
         found[-1] = self.high
-        return np.asarray(found, dtype=np.float64)
+        edges = np.asarray(self.edges, dtype=np.float64)
+        return np.asarray(np.union1d(found, edges[~among(edges, found)]), dtype=np.float64)
 
     @property
     def points(self) -> Floats:
@@ -242,7 +249,7 @@ class NumericColumn:
             "tail": len(self.tail),
             **({"cdf_at": len(self.at)} if self.at else {}),
             **({"gini": 1} if self.gini else {}),
-            "cdf": GRID_POINTS,
+            "cdf": self.grid.size,
         }
 
 

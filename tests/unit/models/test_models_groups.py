@@ -134,7 +134,7 @@ def test_discrete_groups_have_names_and_resume() -> None:
     model = build_discrete(spec, histogram(RELEASED["noisy"], NOISY, 40))
     draws = same_in_chunks(model, 30, 2, skip=5)
     assert draws["quantile"].shape == (30, 2, 3)
-    assert draws["cdf"].shape == (30, 2, 101)
+    assert draws["cdf"].shape == (30, 2, 101 + 2)  # the edges between three bins are points, too
     assert [p.dims[0] for p in model.parameters] == ["group"] * len(model.parameters)
     assert list(model.coords["group"]) == list(NAMES)
     assert (draws["group_size"].sum(axis=1) == 40).all()
