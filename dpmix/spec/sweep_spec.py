@@ -191,9 +191,12 @@ class SweepSpec(Section):
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a file is the spec of a sweep rather than of one run: whether it has a base."""
+    """Whether a file is the spec of a sweep rather than of one run: whether it has a base.
+
+    A pipe, which can be read once, is left to whoever reads it as the spec of a run.
+    """
     try:
-        return "base" in read_contents(path)
+        return path.is_file() and "base" in read_contents(path)
     except SpecError:
         return False  # whoever reads it as the spec of a run says what is wrong
 
