@@ -1,5 +1,6 @@
 """The whole of a spec, and the checks across its sections."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -67,6 +68,7 @@ class RunSpec(Section):
         if self.mechanism is not None and self.data is not None:
             self.mechanism.check_columns(self.data)
         self._check_missing()
+        self._check_apart()
         mixture = isinstance(self.model, MixtureSection)
         if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
             self.sampler.settle(kind=default_sampler(self.model, self.sampler, grouped=bool(self.grouped)))
@@ -78,6 +80,16 @@ class RunSpec(Section):
         self._check_gini()
         self._check_prediction()
         return self
+
+    def _check_apart(self) -> None:
+        """Refuse confidential records that are said to be a release with noise, for they carry none."""
+        if self.data is None or self.release is None or (self.mechanism and not self.mechanism.protects):
+            return
+        confidential = {os.path.realpath(path) for path in self.data.files}
+        for path in self.release.files:
+            if os.path.realpath(path) in confidential:
+                why = f"{path.name} is the confidential file itself (data.path); name the released values"
+                raise refusal("release.path", why)
 
     def _check_gini(self) -> None:
         """Refuse a Gini coefficient of a mixture where stated public bounds admit negative values."""

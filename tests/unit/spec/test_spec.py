@@ -232,6 +232,10 @@ WRONG = [
     ("mechanism.kind=laplas", 'mechanism.kind: "laplas" is unknown; did you mean "laplace"?'),
     ("mechanism.kind=x", 'mechanism.kind: "x" is unknown; one of laplace, gaussian, wavelet'),
     ("mechanism.kind=null", "mechanism.kind: missing; one of laplace, gaussian, wavelet"),
+    (
+        "release={path: data/faithful.csv, column: eruptions}",
+        "release.path: faithful.csv is the confidential file itself (data.path); name the released values",
+    ),
     ("data.mising=null", 'data.mising: unknown key; did you mean "missing"?'),
     ("privacy.bugdet=null", 'privacy.bugdet: unknown key; did you mean "budget"?'),
     ("mechanism.kind=3", "mechanism.kind: 3 is unknown; one of laplace, gaussian, wavelet"),
