@@ -83,7 +83,8 @@ def contrast(
     Raises
     ------
     UsageError
-        With another number of files than two, a margin out of range, or when an output exists.
+        With neither one nor two files, groups that are not two of the release's, a margin out of range, or
+        when an output exists.
     DataError
         When the two do not compare, or a file is no chains file.
     ConvergenceError

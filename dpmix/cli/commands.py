@@ -6,6 +6,7 @@ them, so that ``dpmix --help`` and a mistake in a spec answer at once.
 
 from __future__ import annotations
 
+import csv
 import gc
 import json
 import os
@@ -227,7 +228,8 @@ def summarize(
         option(
             "--groups",
             "A,B",
-            "With --contrast of one chains file: the two groups, where the release has more.",
+            "With --contrast of one chains file: the two groups, where the release has more; a name with a "
+            "comma stands between double quotes.",
         ),
     ] = None,
     public_groups: Annotated[
@@ -260,7 +262,7 @@ def summarize(
     options: dict[str, Any] = {"overrides": tuple(set_ or ()), "report": report, "force": force}
     if contrast:
         options |= {"margin": margin, "public_groups": public_groups}
-        options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
+        options |= {"groups": None if groups is None else _names_in(groups)}
     if dry_run:
         from dpmix.api import contrast as of_contrast
         from dpmix.api import summarize as of_summary
@@ -285,6 +287,11 @@ def summarize(
         say(f"wrote {path}", quiet)
     if doubt is not None:
         raise doubt
+
+
+def _names_in(words: str) -> list[str]:
+    """Return the names of a list with commas, as a line of CSV holds them."""
+    return [name.strip() for line in csv.reader([words], skipinitialspace=True) for name in line]
 
 
 @app.command()

@@ -173,9 +173,8 @@ def _law(summary: Summary) -> ClampedMomentsLaw:
 
 def _names(law: ClampedMomentsLaw) -> tuple[str, ...]:
     """Return the predictors as coefficients are named after them, and the response."""
-    if len(set(law.columns)) == len(law.bounds):
-        return tuple(law.columns)
-    return (*(f"{i + 1}" for i in range(len(law.bounds) - 1)), "response")
+    response = law.columns[-1] if len(law.columns) == len(law.bounds) else "response"
+    return (*law.predictors, response)
 
 
 def _shown(summary: Summary, name: str) -> str:

@@ -72,8 +72,12 @@ def load_spec(
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
     kept = isinstance(contents, Mapping) and contents.get("privacy") is not None
+    absent = []
     for override in overrides:
-        contents = replaced(contents, *parse_override(override))
+        keys, value = parse_override(override)
+        if value is None and not _holds(contents, keys):  # taken out of nothing: the name may be mistyped
+            absent.append(keys)
+        contents = replaced(contents, keys, value)
     if kept and contents.get("privacy") is None:
         raise SpecError(
             "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
@@ -81,7 +85,7 @@ def load_spec(
         )
     if data is not None:
         contents = _without_file(contents)
-    return check_spec(contents, folder, held, unread=unread)
+    return check_spec(contents, folder, held, unread=unread, absent=absent)
 
 
 def overrides_of(given: Sequence[str]) -> tuple[str, ...]:
@@ -237,6 +241,14 @@ def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, .
     if value is None and not rest:
         return {name: other for name, other in contents.items() if name != key}
     return {**contents, key: replaced(contents.get(key), rest, value, (*above, key))}
+
+
+def _holds(contents: Any, keys: Sequence[str]) -> bool:
+    for key in keys:
+        if not isinstance(contents, Mapping) or key not in contents:
+            return False
+        contents = contents[key]
+    return True
 
 
 def check_of_summary(overrides: Sequence[str], taken: str) -> tuple[str, ...]:

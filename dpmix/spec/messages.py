@@ -64,6 +64,13 @@ def spec_error(error: ValidationError, source: Any) -> DpmixError:
     return (PrivacyError if private else SpecError)("\n".join(lines))
 
 
+def unknown_keys(error: ValidationError, source: Any) -> SpecError | None:
+    """Write those problems of `spec_error` that are keys nobody knows; None where there is none."""
+    problems = [each for each in error.errors(include_url=False) if each["type"] == UNKNOWN_KEY]
+    lines = dict.fromkeys(line for each in problems for line in _lines(each, source))
+    return SpecError("\n".join(lines)) if lines else None
+
+
 _WANTED = re.compile(
     r"must be (?P<what>.*), not (?P<value>.*)|(?P<unknown>.*) is unknown; one of (?P<words>.*)"
 )

@@ -1,6 +1,7 @@
 """The whole of a spec, and the checks across its sections."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -15,7 +16,7 @@ from dpmix.spec.days import Day, day_of
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.mechanism_section import MechanismSpec
-from dpmix.spec.messages import spec_error
+from dpmix.spec.messages import spec_error, unknown_keys
 from dpmix.spec.model_section import MixtureSection, ModelSpec, default_sampler
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.sampler_section import SamplerSpec
@@ -67,6 +68,7 @@ class RunSpec(Section):
         if self.mechanism is not None and self.data is not None:
             self.mechanism.check_columns(self.data)
         self._check_missing()
+        self._check_apart()
         mixture = isinstance(self.model, MixtureSection)
         if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
             self.sampler.settle(kind=default_sampler(self.model, self.sampler, grouped=bool(self.grouped)))
@@ -78,6 +80,16 @@ class RunSpec(Section):
         self._check_gini()
         self._check_prediction()
         return self
+
+    def _check_apart(self) -> None:
+        """Refuse confidential records that are said to be a release with noise, for they carry none."""
+        if self.data is None or self.release is None or (self.mechanism and not self.mechanism.protects):
+            return
+        confidential = {os.path.realpath(path) for path in self.data.files}
+        for path in self.release.files:
+            if os.path.realpath(path) in confidential:
+                why = f"{path.name} is the confidential file itself (data.path); name the released values"
+                raise refusal("release.path", why)
 
     def _check_gini(self) -> None:
         """Refuse a Gini coefficient of a mixture where stated public bounds admit negative values."""
@@ -291,10 +303,18 @@ def of_analyst(contents: Mapping[str, Any]) -> dict[str, Any]:
     return {section: contents[section] for section in ("data", *OF_ANALYST) if section in contents}
 
 
-def check_spec(contents: Any, folder: Path, held: InMemory | None = None, *, unread: bool = False) -> RunSpec:
+def check_spec(
+    contents: Any,
+    folder: Path,
+    held: InMemory | None = None,
+    *,
+    unread: bool = False,
+    absent: Sequence[Sequence[str]] = (),
+) -> RunSpec:
     """Check the contents of a spec, whose relative paths count from ``folder``.
 
     A table that is `held` stands in the place of ``data.path``, which may be missing where data are `unread`.
+    Keys that are `absent` have to be known, too.
 
     Raises
     ------
@@ -313,6 +333,21 @@ def check_spec(contents: Any, folder: Path, held: InMemory | None = None, *, unr
         raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
     try:
         context = {"folder": folder.absolute(), "held": held, "unread": unread}
-        return RunSpec.model_validate(contents, context=context)
+        checked = RunSpec.model_validate(contents, context=context)
     except ValidationError as error:
         raise spec_error(error, contents) from None
+    for keys in absent:
+        asked = _with_nothing(contents, keys)
+        try:
+            RunSpec.model_validate(asked, context=context)
+        except ValidationError as error:
+            unknown = unknown_keys(error, asked)
+            if unknown is not None:
+                raise unknown from None
+    return checked
+
+
+def _with_nothing(contents: Any, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the contents of a section with a key in it that has no value."""
+    key, *rest = keys
+    return {**(contents or {}), key: _with_nothing((contents or {}).get(key), rest) if rest else None}

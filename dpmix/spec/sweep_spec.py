@@ -191,9 +191,12 @@ class SweepSpec(Section):
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a file is the spec of a sweep rather than of one run: whether it has a base."""
+    """Whether a file is the spec of a sweep rather than of one run: whether it has a base.
+
+    A pipe, which can be read once, is left to whoever reads it as the spec of a run.
+    """
     try:
-        return "base" in read_contents(path)
+        return path.is_file() and "base" in read_contents(path)
     except SpecError:
         return False  # whoever reads it as the spec of a run says what is wrong
 
@@ -208,8 +211,8 @@ def load_sweep(
     source : mapping, path or SweepSpec
         Contents of the spec of a sweep, the YAML file that holds them, or one that is checked already.
     overrides : sequence of str
-        Each ``key=value``: of the sweep (``replicates=2``, ``grid.mechanism.epsilon=[1, 2]``), or else of the
-        base spec (``sampler.iterations=400``), as under ``set``.
+        Each ``key=value``: of the sweep (``replicates=2``, ``grid.mechanism.epsilon=[1, 2]``), of which null
+        takes one out, or else of the base spec (``sampler.iterations=400``), as under ``set``.
 
     Raises
     ------
@@ -244,8 +247,16 @@ def _overridden(contents: Mapping[str, Any], override: str) -> dict[str, Any]:
     elif len(keys) > 1:
         section, key = keys[0], ".".join(keys[1:])
     else:
-        return {**found, keys[0]: value}
+        return _put(found, keys[0], value)
     before = found.get(section)
     if before is not None and not isinstance(before, Mapping):
         raise SpecError(f"--set {'.'.join(keys)}: {section} is no mapping of keys; set {section} as a whole")
-    return {**found, section: {**(before or {}), key: value}}
+    inner = {**(before or {}), key: value}  # null under set takes the key out of the base
+    return {**found, section: inner if section == "set" else _put(inner, key, value)}
+
+
+def _put(contents: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    kept = {**contents, key: value}
+    if value is None:
+        del kept[key]
+    return kept

@@ -157,7 +157,7 @@ class Clustering:
         text = (
             f"{estimate.n_clusters} cluster{'s' * (estimate.n_clusters != 1)} with the least expected "
             f"{LOSS_NAMES[estimate.loss]} ({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of "
-            f"radius {ball.radius:.3g} holds partitions of {bounds[0]} to {bounds[1]} clusters; expected ARI "
+            f"radius {ball.radius:.3g} holds draws of {bounds[0]} to {bounds[1]} clusters; expected ARI "
             f"{estimate.expected_ari:.2f}"
         )
         if estimate.ari is not None:

@@ -61,6 +61,14 @@ class ClampedMomentsLaw(SumsOfGroups):
         """The public bounds of predictors and response."""
         return self.bounds
 
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """What coefficients are called after: their columns; numbers where not all are told and differ."""
+        p = len(self.bounds) - 1
+        names = self.columns[:p]
+        told = len(self.columns) == p + 1 and len(set(names)) == p and "intercept" not in names
+        return names if told else tuple(str(i + 1) for i in range(p))
+
     def length(self) -> tuple[int, str]:
         """Return the number of moments."""
         if self.groups is not None:

@@ -177,7 +177,7 @@ class LinearRegression(ParametricModel):
         self.n = release.n
         stated = expect(release.mechanism, ClampedMomentsLaw)
         self.units = Units.of(stated.bounds)
-        predictors = _names(stated)
+        predictors = list(stated.predictors)
         found = [Parameter("beta", ("coefficient",))]
         if not law.known[SD]:
             found.append(Parameter("sigma2"))
@@ -299,13 +299,6 @@ def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str
     words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
     meant = line_in_words(truncated=truncated, clamped=isinstance(law, ClampedPredictorMoments))
     return f"{words[0].upper()}{words[1:]}.{meant and ' '}{meant}"
-
-
-def _names(law: ClampedMomentsLaw) -> list[str]:
-    """Return the names of the predictors, or numbers where the release does not tell them."""
-    names, p = list(law.columns), len(law.bounds) - 1
-    taken = len(names) == p + 1 and len(set(names[:p])) == p and "intercept" not in names[:p]
-    return names[:p] if taken else [str(i + 1) for i in range(p)]
 
 
 class RegressionChain(AugmentedChain):

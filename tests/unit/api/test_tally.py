@@ -402,6 +402,7 @@ def test_a_copy_of_a_part_is_not_counted_again(tmp_path: Path) -> None:
 def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     path = written(tmp_path / "a.h5", np.linspace(-1.0, 1.0, 5))
     (tmp_path / "r.csv").write_text("cell,count\n0,1\n")
+    confidential = {**SPEC, "data": {"path": tmp_path / "r.csv", "column": "count"}}
     for arguments, options, what in (
         (([],), {}, "PART: missing"),
         (([path, path],), {}, "named twice"),
@@ -414,6 +415,7 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
         (([path],), {"jobs": 2, "scheduler": "tcp://x:1"}, "one of them"),
         (([path],), {"output": tmp_path / "t.csv"}, "HDF5"),
         (([tmp_path / "a.xlsx"],), {}, "parts of a release are"),
+        (([tmp_path / "r.csv"],), {"spec": confidential}, "is the confidential file itself"),
     ):
         assert what in refused(*arguments, error=UsageError, **options)
     dpmix.tally([path], output=tmp_path / "t.h5")

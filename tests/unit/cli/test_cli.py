@@ -103,6 +103,16 @@ def test_validate_says_what_a_spec_does(capsys: Any) -> None:
     assert outcome(capsys, "validate", FAITHFUL, "--quiet") == (0, "", "")
 
 
+def test_validate_reads_a_pipe_once(capsys: Any) -> None:
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as file:
+        file.write(FAITHFUL.read_bytes())
+    code, out, err = outcome(capsys, "validate", f"/dev/fd/{read}")
+    os.close(read)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"/dev/fd/{read}: ok"
+
+
 def test_schema_is_json(capsys: Any) -> None:
     code, out, err = outcome(capsys, "schema")
     assert (code, err) == (0, "")

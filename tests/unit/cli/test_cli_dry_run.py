@@ -63,6 +63,10 @@ REFUSED = {
         "has no group males",
         ("summarize", "groups.h5", "--contrast", "--groups", "female,males"),
     ),
+    "a group with a comma": (
+        *(2, "has no group a,b"),
+        ("summarize", "groups.h5", "--contrast", "--groups", 'male, "a,b"'),
+    ),
     "one group": (2, "give two different", ("summarize", "groups.h5", "--contrast", "--groups", "male,male")),
     "a fit of groups": (3, "is of a release of groups", ("summarize", "groups.h5", "votes.h5", "--contrast")),
     "no column": (3, "other.csv has no column 'age'", ("predict", "votes.h5", "--at", "other.csv")),

@@ -187,6 +187,21 @@ def test_overrides_apply_in_order_and_create_sections() -> None:
     assert (spec.mechanism.kind, spec.sampler.seed) == ("gaussian", None)
 
 
+def test_taking_out_what_is_not_there_changes_nothing() -> None:
+    for kind in starters():
+        contents = yaml.safe_load(starter(kind))
+        if "base" in contents:  # a sweep
+            continue
+        for section, keys in contents.items():
+            for key in keys:
+                taken = f"{section}.{key}=null"
+                try:
+                    once = load_spec(contents, [taken])
+                except DpmixError:
+                    continue
+                assert load_spec(contents, [taken, taken]) == once
+
+
 def test_what_follows_from_other_keys_follows_overrides_too() -> None:
     source = full_spec()
     del source["sampler"]["burn_in"]
@@ -217,6 +232,12 @@ WRONG = [
     ("mechanism.kind=laplas", 'mechanism.kind: "laplas" is unknown; did you mean "laplace"?'),
     ("mechanism.kind=x", 'mechanism.kind: "x" is unknown; one of laplace, gaussian, wavelet'),
     ("mechanism.kind=null", "mechanism.kind: missing; one of laplace, gaussian, wavelet"),
+    (
+        "release={path: data/faithful.csv, column: eruptions}",
+        "release.path: faithful.csv is the confidential file itself (data.path); name the released values",
+    ),
+    ("data.mising=null", 'data.mising: unknown key; did you mean "missing"?'),
+    ("privacy.bugdet=null", 'privacy.bugdet: unknown key; did you mean "budget"?'),
     ("mechanism.kind=3", "mechanism.kind: 3 is unknown; one of laplace, gaussian, wavelet"),
     (
         "mechanism.rho=1",

@@ -247,7 +247,10 @@ def test_in_json_text_and_hdf5(simulated, tmp_path):
     assert matrix.shape == (N, N)
     assert (np.diag(matrix) == 1.0).all()
     assert "Partition: 3 clusters with the least expected variation of information" in summary.to_text()
-    assert "ARI with the true labels 1.00" in " ".join(summary.to_text().split())
+    text, ball = " ".join(summary.to_text().split()), found["credible_ball"]
+    assert "ARI with the true labels 1.00" in text
+    ends = [ball[name]["n_clusters"] for name in ("vertical_upper", "vertical_lower")]
+    assert "holds draws of {} to {} clusters".format(*ends) in text  # beside the estimate
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         group = tree["clustering"]
         assert group["estimate"].values.tolist() == found["estimate"]

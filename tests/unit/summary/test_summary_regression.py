@@ -97,6 +97,20 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
         assert figures["contraction"] is not None
 
 
+def test_a_column_that_is_called_as_the_intercept_has_pictures_by_its_number(tmp_path: Path) -> None:
+    columns = ["intercept", "x2", "y"]
+    table = dict(zip(columns, np.random.default_rng(1).normal(size=(3, 200)), strict=True))
+    spec = {"data": {"columns": columns}, "mechanism": SPEC["mechanism"]}
+    release = dpmix.privatize(spec, tmp_path / "r.h5", data=table, quiet=True)
+    analyst = {"model": {"kind": "linear_regression"}, "sampler": SPEC["sampler"]}
+    dpmix.fit(analyst, release, tmp_path / "c.h5")
+    summary = dpmix.summarize(tmp_path / "c.h5", report=tmp_path / "s.html")
+    beta = [name for name in summary.to_json()["parameters"] if name.startswith("beta")]
+    assert beta == ["beta[intercept]", "beta[1]", "beta[2]"]
+    page = html.unescape((tmp_path / "s.html").read_text(encoding="utf-8"))
+    assert "Mean y by predictor 1, with the other predictors" in page
+
+
 def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_path: Path) -> None:
     fitted(release, tmp_path / "c.h5", response="truncated")
     summary = dpmix.summarize([tmp_path / "c.h5"])

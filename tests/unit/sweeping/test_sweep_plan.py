@@ -76,6 +76,13 @@ def test_runs_are_entries_by_grid_by_replicates() -> None:
     assert names(grid={"data.columns": [["a/b"], ["a b"]]}) == ["columns=a-b-1", "columns=a-b-2"]
 
 
+@pytest.mark.parametrize("taken", ["grid=null", "grid.mechanism.epsilon=null"])
+def test_null_takes_out_what_varies(taken: str) -> None:
+    sweep = load_sweep(sweep_of(), [taken, "replicates=2", "set.sampler.thin=null"])
+    assert [run.name for run in make_plan(sweep).runs] == ["seed=1", "seed=2"]
+    assert sweep.fixed == {"sampler.thin": None}
+
+
 def test_sections_are_set_before_what_is_in_them() -> None:
     grid = {"mechanism.epsilon": [2], "mechanism": [{"kind": "gaussian", "delta": 1e-3}]}
     (run,) = make_plan(load_sweep(sweep_of(grid=grid))).runs
