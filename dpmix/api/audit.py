@@ -101,8 +101,16 @@ class Audit(Tabulated):
 
     @property
     def weak(self) -> bool:
-        """Whether so many releases would not have shown even the planted fault."""
-        return self.shown is not None and self.shown <= self.epsilon
+        """Whether so many releases would not have shown even a planted fault, or none can be planted."""
+        return self.consistent and (self.shown is None or self.shown <= self.epsilon)
+
+    @property
+    def weakness(self) -> str:
+        """Why a weak audit is one, and what helps, in a clause."""
+        if self.shown is None:
+            return "no fault could be planted, so that nothing shows what it would find"
+        missed = self.fault or "releases that tell the tables apart each time"
+        return f"{self.runs:,} releases of each would not show {missed}; give more --runs"
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -178,9 +186,8 @@ class Audit(Tabulated):
                 else f"  power        releases that tell the tables apart each time would show {least}"
             )
         verdict = "nothing contradicts the claim" if self.consistent else "THE CLAIM IS DISPROVED"
-        if self.consistent and self.weak:
-            missed = self.fault or "a program that tells the tables apart each time: give more --runs"
-            verdict += f", but this audit is weak: it would miss {missed}"
+        if self.weak:
+            verdict += f", but this audit is weak: {self.weakness}"
         return "\n".join([*lines, f"  verdict      {verdict}"])
 
 
@@ -188,11 +195,7 @@ class WeakError(PrivacyError):
     """An audit could not have shown what it looked for."""
 
     def __init__(self, found: Audit) -> None:
-        missed = found.fault or "releases that tell the tables apart each time"
-        super().__init__(
-            f"{found.kind}: this audit is weak: {found.runs:,} releases would not show {missed}; "
-            "give more --runs"
-        )
+        super().__init__(f"{found.kind}: this audit is weak: {found.weakness}")
 
 
 class DisprovedError(PrivacyError):

@@ -169,7 +169,7 @@ def test_an_audit_says_when_it_is_weak() -> None:
     found = dpmix.audit({"data": NUMBER, "mechanism": section}, runs=200, confidence=LEVEL, quiet=True)
     assert found.consistent and found.weak
     assert found.shown is not None and found.shown <= 1.0
-    assert "this audit is weak: it would miss twice the epsilon" in found.to_text()
+    assert "this audit is weak" in found.to_text() and "would not show twice the epsilon" in found.to_text()
     assert found.to_json()["weak"] is True
     strong = dpmix.audit(
         {"data": NUMBER, "mechanism": {"kind": "binomial", "epsilon": 1.0, "trials": 1}},

@@ -302,6 +302,8 @@ def test_a_large_epsilon_is_audited_with_a_fault_or_without(
 ) -> None:
     found = dpmix.audit({"data": data, section: own}, runs=200, quiet=True)
     assert found.consistent and (found.shown is not None) == bool(found.fault)
+    assert found.weak  # 200 releases bound no such epsilon, with a fault or without
+    assert "this audit is weak: " in found.to_text()
 
 
 SIMULATED = {"simulate": "three_gaussians", "n": 200, "seed": 1, "domain": [[-10.0, 10.0]]}
