@@ -36,6 +36,7 @@ from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
+from tests.oracles.niw import log_with_learned_scales
 
 LIMIT, LEVEL = 4.5, 1e-5
 SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, joint": (True, 2)}
@@ -153,17 +154,6 @@ def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
 
 
-def with_learned_scales(covariance: np.ndarray, freedom: float, means: np.ndarray) -> float:
-    """Return the log density of an inverse-Wishart matrix whose scales are summed over, one by one."""
-    precisions = np.linalg.inv(covariance).diagonal()
-    found = float(stats.invwishart.logpdf(covariance, freedom, np.eye(len(means))))
-    logs = np.linspace(-40.0, 10.0, 5001)
-    for mean, precision in zip(means, precisions, strict=True):
-        law = stats.gamma.logpdf(np.exp(logs), 0.5, scale=2.0 * mean) + logs
-        found += np.log(np.exp(law + 0.5 * freedom * logs - 0.5 * np.expm1(logs) * precision).sum() * 0.01)
-    return found
-
-
 @pytest.mark.parametrize("name", ["free", "learned", "scales learned"])
 def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
     learned = "learned" in name
@@ -190,7 +180,7 @@ def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
             wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
         wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
         if name == "scales learned":
-            wanted += with_learned_scales(cov, model.freedom, np.diag(np.reshape(model.psi, (p, p))))
+            wanted += log_with_learned_scales(cov, model.freedom, np.diag(np.reshape(model.psi, (p, p))))
         else:
             wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
         gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
