@@ -1,7 +1,8 @@
-"""Regressions whose errors are small beside the response's bounds: against weighed sums."""
+"""Regressions whose errors, or predictors, vary little beside their bounds: against weighed sums."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,55 @@ def test_posterior_is_that_of_weighed_sums(
         mean, error = batch_means(column)
         wanted, slack = means[name]
         assert slack < 0.01 and error < 0.01, name
+        assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+
+
+NARROW = 0.1
+"""Standard deviation of a predictor that its default prior holds up: a twentieth of its bounds' width."""
+
+
+def of_narrow(seed: int) -> np.ndarray:
+    """Return the sums of a table whose predictor varies little."""
+    rng = np.random.default_rng(seed)
+    x = 0.13 + NARROW * rng.standard_normal(N)
+    y = 0.05 + 0.9 * x + 0.08 * rng.standard_normal(N)
+    return databases.moments(LINE.units(np.column_stack([x, y])))
+
+
+@pytest.fixture(scope="module")
+def of_learned_scales() -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
+    """Return a release of the noise of epsilon = 4, and prior means with their standard errors."""
+    rng, scale = np.random.default_rng(9), LINE.scale / 4.0
+    values = of_narrow(6) + rng.laplace(0.0, scale, 5)
+    log_prior = noisy_moments.log_learned(3.0, 0.25)
+    slope, log_s2, w = noisy_moments.slopes(
+        values, N, scale, log_prior, rng, 150_000, noisy_moments.log_scale_learned
+    )
+    means = {}
+    for key, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.exp(0.5 * log_s2))):
+        mean = float(w @ column)
+        means[key] = mean, float(np.sqrt(((w * (column - mean)) ** 2).sum()))
+    return values, means
+
+
+@pytest.mark.parametrize("predictors", ["unclamped", "clamped"])
+@pytest.mark.parametrize("sampler", ["joint", pytest.param("soma, joint", marks=pytest.mark.matrix)])
+def test_posterior_under_learned_scales_is_that_of_weighed_sums(
+    sampler: str, predictors: str, of_learned_scales: Any
+) -> None:
+    (values, means), (joint, offers) = of_learned_scales, SAMPLERS[sampler]
+    prior = {"Psi": "learned"}
+    settings = {"kind": "linear_regression", "predictors": predictors, "x_prior": prior}
+    own = {"kind": "soma", "offers": 400} if offers else {}
+    spec = load_spec({"model": settings, "sampler": own | {"joint": joint}})
+    line = dataclasses.replace(LINE, scale=LINE.scale / 4.0)
+    chain = build(spec, released(line, values, N)).make_chain(np.random.default_rng(len(sampler)))
+    draws = chain.run(12_000, thin=1, skip=2000)
+    slope = draws["beta"][:, 1]
+    for name, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.sqrt(draws["sigma2"]))):
+        mean, error = batch_means(column)
+        wanted, slack = means[name]
+        assert slack < 0.02 and error < 0.03, name
         assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
 
 

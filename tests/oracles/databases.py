@@ -83,7 +83,8 @@ def truncated(rng: np.random.Generator, mean: Array, sd: Array, low: float, high
 class Line:
     """Prior of a regression: known values are numbers or arrays, unknown ones None.
 
-    Where learned, b is the mean of the scale of sigma2, of a gamma law of shape 1/2.
+    Where learned, b is the mean of the scale of sigma2, of a gamma law of shape 1/2; where psi_learned, so is
+    each entry on psi's diagonal of one of x_cov, whose scale matrix is diagonal.
     """
 
     bounds: Array
@@ -101,6 +102,7 @@ class Line:
     truncated: bool = False
     clamped_predictors: bool = False
     learned: bool = False
+    psi_learned: bool = False
 
     @property
     def p(self) -> int:
@@ -117,9 +119,12 @@ class Line:
         else:
             assert self.psi is not None
             # the precision is a Wishart matrix: a sum of outer products of normals, where nu is whole
-            white = (
-                rng.standard_normal((size, int(self.nu), p)) @ np.linalg.cholesky(np.linalg.inv(self.psi)).T
-            )
+            white = rng.standard_normal((size, int(self.nu), p))
+            if self.psi_learned:
+                scales = self.psi.diagonal() * rng.standard_normal((size, 1, p)) ** 2
+                white = white / np.sqrt(scales)
+            else:
+                white = white @ np.linalg.cholesky(np.linalg.inv(self.psi)).T
             cov = np.linalg.inv(np.einsum("sni,snj->sij", white, white))
             root = np.linalg.cholesky(0.5 * (cov + np.swapaxes(cov, 1, 2)))
         if self.x_mean is not None:

@@ -219,3 +219,15 @@ def gaussian_table(z: Array, base: Base, points: Array, sd: Any, resolution: flo
         rows.append((top + np.log(total), first, second, log_lik @ w, theta))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     return Table(MultivariateNormal(base), points, len(z), *columns)
+
+
+def log_with_learned_scales(covariance: np.ndarray, freedom: float, means: np.ndarray) -> float:
+    """Return the log density of an inverse-Wishart matrix, its scales, gamma of shape 1/2, summed over."""
+    precisions = np.linalg.inv(covariance).diagonal()
+    found = float(stats.invwishart.logpdf(covariance, freedom, np.eye(len(means))))
+    logs = np.linspace(-40.0, 10.0, 5001)
+    for mean, precision in zip(means, precisions, strict=True):
+        law = stats.gamma.logpdf(np.exp(logs), 0.5, scale=2.0 * mean) + logs
+        heights = law + 0.5 * freedom * logs - 0.5 * np.expm1(logs) * precision
+        found += float(special.logsumexp(heights)) + np.log(0.01)
+    return found

@@ -15,7 +15,7 @@ from scipy import special
 
 from tests.oracles.databases import Array
 
-__all__ = ["log_fixed", "log_learned", "slopes"]
+__all__ = ["log_fixed", "log_learned", "log_scale_fixed", "log_scale_learned", "slopes"]
 
 Prior = Callable[[Array], Array]
 """The log density of log sigma2, given sigma2."""
@@ -33,22 +33,47 @@ def log_learned(a: float, b: float) -> Prior:
     return lambda s2: 0.5 * np.log(0.5 * s2 / b) - (a + 0.5) * np.log1p(0.5 * s2 / b) - special.betaln(0.5, a)
 
 
+def log_scale_fixed(squares: Array, n: int) -> Array:
+    """Return the log density of n predictors of variance IG(3, 0.08), but for a constant, by `squares`.
+
+    These are the sum of squares about their mean and about the prior's, with the prior's weight.
+    """
+    return np.asarray(-(3.0 + 0.5 * n) * np.log(0.08 + 0.5 * squares))
+
+
+def log_scale_learned(squares: Array, n: int) -> Array:
+    """Return the same of variance IG(3, psi / 2), psi ~ Gamma(1/2) of mean 0.16, summed over log psi."""
+    total = np.full(squares.shape, -np.inf)
+    for log_psi in np.arange(-18.0, 4.0, 0.1):
+        psi = math.exp(log_psi)
+        height = 3.5 * log_psi - psi / 0.32 - (3.0 + 0.5 * n) * np.log(psi + squares)
+        total = np.logaddexp(total, height)
+    return total
+
+
 def slopes(
-    released: Array, n: int, scale: float, log_prior: Prior, rng: np.random.Generator, size: int
+    released: Array,
+    n: int,
+    scale: float,
+    log_prior: Prior,
+    rng: np.random.Generator,
+    size: int,
+    log_scale: Callable[[Array, int], Array] = log_scale_fixed,
 ) -> tuple[Array, Array, Array]:
     """Return draws of T's slope and log sigma2, rescaled, with their weights (size,), which add up to 1.
 
     released (5,): the sums of y, x y, y y, x, x x of variables rescaled to [-1, 1], with Laplace noise of a
     scale. The prior of the coefficients is N(0, 1), and of the predictor the default's: variance IG(3, 0.08),
-    mean N(0, variance / 0.16). log_prior: of log sigma2, which given sums varies by some sqrt(2 / n), so that
-    it is summed over points of its own for each draw, about the mode.
+    or what `log_scale` has in its place, mean N(0, variance / 0.16). log_prior: of log sigma2, which
+    given sums varies by some sqrt(2 / n), so that it is summed over points of its own for each draw, about
+    the mode.
     """
     y, xy, yy, x, xx = (released - rng.laplace(0.0, scale, (size, 5))).T
     cxx, cxy, cyy = xx - x * x / n, xy - x * y / n, yy - y * y / n
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = cyy - cxy * cxy / cxx
         log_w = 0.5 * (n - 4) * (np.log(cxx) + np.log(rest))
-        log_w -= (3.0 + 0.5 * n) * np.log(0.08 + 0.5 * (cxx + 0.16 * n / (0.16 + n) * (x / n) ** 2))
+        log_w += log_scale(cxx + 0.16 * n / (0.16 + n) * (x / n) ** 2, n)
     good = (cxx > 0.0) & (rest > 0.0)
     table = np.stack([[np.full(size, float(n)), x], [x, xx]]).transpose(2, 0, 1)[good]
     values, vectors = np.linalg.eigh(table)

@@ -5,8 +5,8 @@ units of the data (methods, section 15); results are given in these. With centre
 bounds, x~ = (x - c)/h, a slope is h_y b~/h_x, and the intercept c_y + h_y b~_0 - sum_j slope_j c_j.
 
 **Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn, the latter given a draw of its
-scale where that is learned; x_mean and x_cov are normal-inverse-Wishart, or the one of them that is not known
-is normal or inverse-Wishart given the other.
+scale where that is learned; x_mean and x_cov are normal-inverse-Wishart, given a draw of the scales of x_cov
+where these are learned, or the one of them that is not known is normal or inverse-Wishart given the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.linear_regression.joint import move_jointly
+from dpmix.models.linear_regression.joint import move_jointly, precision_of
 from dpmix.models.linear_regression.latent_records import BLOCK, COV, MEAN, SD, Moments
 from dpmix.models.linear_regression.ridge import draw_beta, move_along_ridge
 from dpmix.models.sum_augmentation import draw_theta
@@ -180,7 +180,9 @@ def draw_predictors(model, rng, values, moments):
                     value -= model.centre[i] * b + model.centre[j] * a + a * b / total
                 else:
                     value = moments[i + 1, j + 1] - mean[i] * b - mean[j] * a + n * mean[i] * mean[j]
-                matrix[i, j] = model.psi[i * p + j] + value
+                matrix[i, j] = value if model.psi_learned else model.psi[i * p + j] + value
+        if model.psi_learned:
+            _add_scales(model, rng, root, matrix)
         draw_covariance(rng, model.freedom + n, matrix, root)
     if both:
         noise = np.empty(p)
@@ -189,6 +191,17 @@ def draw_predictors(model, rng, values, moments):
             mean[i] = (model.weight * model.centre[i] + moments[0, i + 1]) / total
             for j in range(i + 1):
                 mean[i] += root[i, j] * noise[j]
+
+
+@njit
+def _add_scales(model, rng, root, matrix):
+    """Add a draw of the predictors' scales, given the covariance as it was, to the diagonal of `matrix`."""
+    p = len(matrix)
+    inverse = np.zeros((p, p))
+    invert_lower(root, inverse)
+    for i in range(p):
+        rate = 0.5 / model.psi[i * p + i] + 0.5 * precision_of(inverse, i)
+        matrix[i, i] += rng.standard_gamma(0.5 * (model.freedom + 1.0)) / rate
 
 
 @njit

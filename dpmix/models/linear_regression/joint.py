@@ -186,9 +186,23 @@ def log_prior(model, values, inverse):
         for i in range(p):
             # inverse-Wishart, the Jacobian of root root', and that of the log of the diagonal
             total += (p - i + 1 - (model.freedom + p + 1.0)) * math.log(root[i, i])
-            for j in range(i + 1):
-                for k in range(i + 1):
-                    total -= 0.5 * model.psi[j * p + k] * inverse[i, j] * inverse[i, k]
+            if not model.psi_learned:
+                for j in range(i + 1):
+                    for k in range(i + 1):
+                        total -= 0.5 * model.psi[j * p + k] * inverse[i, j] * inverse[i, k]
+        if model.psi_learned:  # the scales integrated out, one for each predictor (Huang and Wand 2013)
+            for j in range(p):
+                scaled = model.psi[j * p + j] * precision_of(inverse, j)
+                total -= 0.5 * (model.freedom + 1.0) * math.log1p(scaled)
+    return total
+
+
+@njit
+def precision_of(inverse, j):
+    """Return the j-th diagonal entry of (root root')^-1, given the inverse (p, p) of the lower factor."""
+    total = 0.0
+    for i in range(j, len(inverse)):
+        total += inverse[i, j] * inverse[i, j]
     return total
 
 
@@ -487,6 +501,7 @@ def register_kind(kind: type[Moments]) -> None:
             model.weight,
             model.freedom,
             model.psi,
+            model.psi_learned,
             model.known,
         )
 

@@ -46,7 +46,8 @@ class Moments(NamedTuple):
     the response last; rate: 1 over the scale of the noise. What follows are numbers and tuples, which cost
     nothing to pass. beta ~ N(beta_mean, diag 1 / beta_precision), (q,) each, the intercept first. Errors have
     variance sigma2 ~ IG(shape, b), where b is the scale or, `learned`, b ~ Gamma(1/2) of mean scale.
-    Predictors are N(x_mean, x_cov) with x_cov ~ IW(freedom, psi), psi (p p,), and
+    Predictors are N(x_mean, x_cov) with x_cov ~ IW(freedom, psi), psi (p p,), or, `psi_learned`, with a
+    diagonal scale matrix whose entries are Gamma(1/2) of the means on psi's diagonal, independent, and
     x_mean ~ N(centre, x_cov / weight); `known` (3,) says which of sigma2, x_mean and x_cov is known instead.
     """
 
@@ -63,6 +64,7 @@ class Moments(NamedTuple):
     weight: float
     freedom: float
     psi: Any
+    psi_learned: bool
     known: Any
 
 

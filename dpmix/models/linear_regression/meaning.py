@@ -472,13 +472,19 @@ class RegressionMeaning(Meaning):
             square = np.einsum("...i,...ij,...j->...", gap, inverse, gap)
             out = out + sum_entries(-0.5 * law.weight * square - 0.5 * logs)
         if not law.known[COV]:
-            trace = np.einsum("ij,...ji->...", np.asarray(law.psi).reshape(p, p), inverse)
-            out = out + sum_entries(-0.5 * (law.freedom + p + 1.0) * logs - 0.5 * trace)
+            psi = np.asarray(law.psi).reshape(p, p)
+            if chains.attrs.get("x_cov_scale") == "learned":
+                each = np.log1p(psi.diagonal() * np.diagonal(inverse, axis1=-2, axis2=-1))
+                weighed = (law.freedom + 1.0) * each.sum(axis=-1)
+            else:
+                weighed = np.einsum("ij,...ji->...", psi, inverse)
+            out = out + sum_entries(-0.5 * (law.freedom + p + 1.0) * logs - 0.5 * weighed)
         return out
 
     def floors(self) -> tuple[str, ...]:
-        """Return the predictors' covariance, and the variance of the errors, where their scale is fixed."""
-        return ("x_cov",) if self.chains.attrs.get("sigma2_scale") == "learned" else ("sigma2", "x_cov")
+        """Return the predictors' covariance and the variance of the errors, those whose scale is fixed."""
+        attrs = self.chains.attrs  # earlier versions, which do not say, fixed both where nothing was stated
+        return tuple(name for name in ("sigma2", "x_cov") if attrs.get(f"{name}_scale") != "learned")
 
     def spreads(self, name: str, values: Floats) -> Floats:
         """Return variances of errors as they are, and of covariances (.., p, p) `own_variances`."""

@@ -82,7 +82,7 @@ def predictors_taken(spec: RunSpec, model: Any) -> list[str]:
 
     assert spec.mechanism is not None  # the caller looked
     found = [text.removeprefix("note: ") for text in predictors_of_two(spec)]
-    if model.x_cov is not None or model.x_prior.Psi is not None:
+    if model.x_cov is not None or isinstance(model.x_prior.Psi, tuple):
         return found
     pairs = getattr(spec.mechanism, "bounds", None) or spec.mechanism.domain or ()
     units, two = Units.of(pairs), bounds_of_two(spec)
@@ -97,8 +97,9 @@ def predictors_taken(spec: RunSpec, model: Any) -> list[str]:
     ]
     return [
         *found,
-        f"model.x_prior.Psi: left out, so that advice takes {', '.join(taken)}; slopes are told the better "
-        "the more a predictor varies: state Psi, or model.x_cov, by what is public of it",
+        f"model.x_prior.Psi: {model.x_prior.Psi or 'left out'}, so that advice takes {', '.join(taken)}; "
+        "slopes are told the better the more a predictor varies: state Psi, or model.x_cov, by what is "
+        "public of it",
     ]
 
 
@@ -115,12 +116,15 @@ class Predictors:
         The mean varies by the covariance over this; infinite where it is known.
     freedom : float
         Degrees of freedom of the covariance, p - 1 and more; infinite where it is known.
+    learned : bool
+        Whether its scales are learned: given these the covariance is as expected times them over their means.
     """
 
     mean: Floats
     covariance: Floats
     weight: float
     freedom: float
+    learned: bool = False
 
     def of_covariance(self) -> Floats:
         """Return the prior covariance of the lower triangle's entries, row by row.
@@ -135,7 +139,11 @@ class Predictors:
         own, m = self.covariance, self.freedom - len(self.mean) - 1.0
         m = m if m > 2.0 else 4.0
         both = own[np.ix_(i, i)] * own[np.ix_(j, j)] + own[np.ix_(i, j)] * own[np.ix_(j, i)]
-        return np.asarray((2.0 * np.outer(own[i, j], own[i, j]) + m * both) / ((m + 1.0) * (m - 2.0)))
+        found = np.asarray((2.0 * np.outer(own[i, j], own[i, j]) + m * both) / ((m + 1.0) * (m - 2.0)))
+        if self.learned:  # the mean square of a gamma of shape 1/2 is three times that of its mean
+            at = np.flatnonzero(i == j)
+            found[at, at] += 2.0 * (found[at, at] + np.diagonal(own) ** 2)
+        return found
 
 
 def _predictors(model: Any, units: Units, two: Container[int]) -> Predictors:
@@ -151,13 +159,14 @@ def _predictors(model: Any, units: Units, two: Container[int]) -> Predictors:
     weight = math.inf if model.x_mean is not None else float(prior.lambda_)
     if model.x_cov is not None:
         return Predictors(mean, np.array(model.x_cov) / units.covariance(), weight, math.inf)
-    psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
+    stated = isinstance(prior.Psi, tuple)
+    psi = np.array(prior.Psi) / units.covariance() if stated else np.diag(default.psi)
     spare = freedom - p - 1.0
     covariance = psi / (spare if spare > 0.0 else freedom)  # the harmonic mean where there is no other
-    if prior.Psi is None and model.predictors == "clamped":
+    if not stated and model.predictors == "clamped":
         own = np.sqrt([_OF_TWO / covariance[i, i] if i in two else 1.0 for i in range(p)])
         covariance = covariance * np.outer(own, own)
-    return Predictors(mean, covariance, weight, freedom)
+    return Predictors(mean, covariance, weight, freedom, prior.Psi == "learned")
 
 
 def _approximated(

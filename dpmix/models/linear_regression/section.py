@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal
+from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal, wrong
 from dpmix.spec.model_section import (
     ERRORS_SHAPE,
     Matrix,
@@ -22,6 +22,18 @@ PositiveOrVector = Annotated[
     Annotated[Positive, Tag("number")]
     | Annotated[tuple[Positive, ...], Listed, Field(min_length=1), Tag("list")],
     number_or_list("number", "list"),
+]
+
+
+def _learned(value: object) -> object:
+    if value != "learned":
+        raise wrong("must be a list of rows or learned, not {got}", value)
+    return value
+
+
+LearnedOrMatrix = Annotated[
+    Annotated[Matrix, Tag("matrix")] | Annotated[Literal["learned"], BeforeValidator(_learned), Tag("word")],
+    number_or_list("word", "matrix"),
 ]
 
 
@@ -48,10 +60,11 @@ class PredictorPrior(Section):
     nu: Positive | None = Field(
         None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 5."
     )
-    Psi: Matrix | None = Field(
+    Psi: LearnedOrMatrix | None = Field(
         None,
         description="Scale matrix of x_cov; where left out, diagonal, with squares of a fifth of the "
-        "predictors' public widths.",
+        "predictors' public widths. learned: diagonal, with gamma entries of shape 1/2 a priori, whose means "
+        "are these squares.",
     )
 
 
@@ -114,13 +127,15 @@ class LinearRegressionModel(ModelSection):
     @model_validator(mode="after")
     def _check(self) -> Self:
         for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
-            if matrix is not None:
+            if isinstance(matrix, tuple):
                 _check_covariance(key, matrix)
         # a spec that was written with its defaults reads back
         if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
             raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
         if self.x_mean is not None and self.x_cov is not None and self.x_prior != PredictorPrior():
             raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
+        if self.x_cov is not None and self.x_prior.Psi == "learned":
+            raise refusal("x_prior.Psi", "learned is for an unknown x_cov; leave out one of the two")
         return self
 
     def in_words(self, spec: Any) -> str:

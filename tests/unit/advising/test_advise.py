@@ -263,6 +263,12 @@ def test_prior_covariances_are_those_of_an_inverse_wishart() -> None:
     found = Predictors(np.zeros(2), psi / 9.0, 0.16, 12.0).of_covariance()
     draws = stats.invwishart(12, psi).rvs(400_000, random_state=3)
     assert_allclose(found, np.cov(draws[:, [0, 1, 1], [0, 0, 1]].T), rtol=0.05)
+    # each scale learned, of gamma laws of shape 1/2
+    found = Predictors(np.zeros(2), np.diag([1.0, 0.5]) / 17.0, 0.16, 20.0, learned=True).of_covariance()
+    draws = stats.invwishart(20, np.eye(2)).rvs(60_000, random_state=4)
+    roots = np.sqrt([1.0, 0.5]) * np.random.default_rng(5).standard_normal((60_000, 2))
+    draws = draws * roots[:, :, None] * roots[:, None]
+    np.testing.assert_allclose(found, np.cov(draws[:, [0, 1, 1], [0, 0, 1]].T), rtol=0.05, atol=1e-4)
 
 
 def test_what_nobody_states_of_predictors_is_said() -> None:
@@ -271,6 +277,8 @@ def test_what_nobody_states_of_predictors_is_said() -> None:
     assert "vote to have a standard deviation of 0.1, school to have a standard deviation of 0.6" in text
     assert any(text.startswith("vote has bounds [0, 1]") for text in told.warnings)
     assert " ".join(text.split()) in " ".join(told.to_text().split())
+    (text,) = [text for text in regressed({"x_prior": {"Psi": "learned"}}).warnings if "x_prior" in text]
+    assert text.startswith("model.x_prior.Psi: learned, so that advice takes vote to have a standard")
     known = regressed({"x_cov": [[0.25, 0.0], [0.0, 2.5]], "predictors": "clamped"})
     assert not known.warnings
     (text,) = regressed({"predictors": "clamped"}).warnings

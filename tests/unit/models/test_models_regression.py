@@ -36,6 +36,7 @@ from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
+from tests.oracles.niw import log_with_learned_scales
 
 LIMIT, LEVEL = 4.5, 1e-5
 SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, joint": (True, 2)}
@@ -50,7 +51,17 @@ KNOWN = Line(
 HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
 OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
 LEARNED = dataclasses.replace(FREE, learned=True, b=0.25 * 2.25**2)  # the default's
-PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER, "learned": LEARNED}
+OF_BOUNDS = np.diag((0.4 * np.array([1.25, 1.5])) ** 2)  # squares of a fifth of the predictors' widths
+SCALES = dataclasses.replace(LEARNED, psi=OF_BOUNDS, psi_learned=True)
+PRIORS = {
+    "free": FREE,
+    "known": KNOWN,
+    "mean known": HALF,
+    "covariance known": OTHER,
+    "learned": LEARNED,
+    "scales learned": SCALES,
+    "scales learned, mean known": dataclasses.replace(HALF, psi=OF_BOUNDS, psi_learned=True),
+}
 
 
 def settings(line: Line) -> dict[str, Any]:
@@ -70,7 +81,8 @@ def settings(line: Line) -> dict[str, Any]:
             found[key] = value.tolist()
     if line.x_mean is None or line.x_cov is None:
         prior |= {} if line.mu0 is None else {"mu0": line.mu0.tolist()}
-        found["x_prior"] = prior | ({} if line.psi is None else {"Psi": line.psi.tolist()})
+        psi = "learned" if line.psi_learned else None if line.psi is None else line.psi.tolist()
+        found["x_prior"] = prior | ({} if psi is None else {"Psi": psi})
     return found
 
 
@@ -98,7 +110,7 @@ def theta(draws: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def exact() -> dict[str, tuple[Any, dict[str, tuple[float, float]]]]:
     found = {}
-    for name in ("free", "known", "learned"):
+    for name in ("free", "known", "learned", "scales learned"):
         rng = np.random.default_rng([3, len(name)])
         line = PRIORS[name]
         _, records = line.draw(rng, 1, 3)
@@ -118,11 +130,11 @@ def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("prior", ["free", "known", "learned"])
+@pytest.mark.parametrize("prior", ["free", "known", "learned", "scales learned"])
 def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
     values, means = exact[prior]
     model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
-    compare(model, [2, len(prior), len(sampler)], 12 if prior == "learned" else 3, means)
+    compare(model, [2, len(prior), len(sampler)], 12 if "learned" in prior else 3, means)
 
 
 def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
@@ -142,10 +154,10 @@ def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
 
 
-@pytest.mark.parametrize("learned", [False, True])
-def test_prior_of_coordinates_has_their_jacobian(learned: bool) -> None:
-    prior = LEARNED if learned else FREE
-    chain: Any = make(prior, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
+@pytest.mark.parametrize("name", ["free", "learned", "scales learned"])
+def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
+    learned = "learned" in name
+    chain: Any = make(PRIORS[name], np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
     model, values, rng = chain.law, chain.theta.values, np.random.default_rng(7)
     gaps, p = [], FREE.p
     for _ in range(5):
@@ -167,9 +179,35 @@ def test_prior_of_coordinates_has_their_jacobian(learned: bool) -> None:
         else:
             wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
         wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
-        wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
+        if name == "scales learned":
+            wanted += log_with_learned_scales(cov, model.freedom, np.diag(np.reshape(model.psi, (p, p))))
+        else:
+            wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
         gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # equal but for the constant
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_draws_of_the_prior_have_the_law_of_learned_scales(p: int) -> None:
+    """Given its scale a variance is that over a chi-square, and its scale the mean times another."""
+    line = dataclasses.replace(
+        SCALES, bounds=BOUNDS[2 - p :], mu0=np.zeros(p), psi=OF_BOUNDS[2 - p :, 2 - p :]
+    )
+    model = make(line, np.zeros(5 if p == 1 else 9), 4, False, 0)
+    drawn = model.prior_draws(np.random.default_rng(p), 4000)["x_cov"]
+    freedom = line.nu - p + 1.0
+    for i in range(p):
+        law = stats.f(1.0, freedom, scale=line.psi[i, i] / freedom)  # type: ignore[index]
+        assert stats.kstest(drawn[:, i, i], law.cdf).pvalue > LEVEL
+    if p == 2:  # a correlation does not depend on scales
+        corr = drawn[:, 0, 1] / np.sqrt(drawn[:, 0, 0] * drawn[:, 1, 1])
+        half = 0.5 * (line.nu - 1.0)
+        assert stats.kstest(0.5 + 0.5 * corr, stats.beta(half, half).cdf).pvalue > LEVEL
+        wanted = databases.functions(line.draw(np.random.default_rng(5), 20_000, 1)[0])
+        for name, column in databases.functions(
+            theta(model.prior_draws(np.random.default_rng(6), 4000))
+        ).items():
+            assert stats.ks_2samp(column, wanted[name]).pvalue > LEVEL, name
 
 
 def joint_p_values(
@@ -315,6 +353,11 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
         ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
+        (
+            {"x_cov": [[1.0, 0.0], [0.0, 1.0]], "x_prior": {"Psi": "learned"}},
+            "model.x_prior.Psi: learned is for an unknown x_cov; leave out one of the two",
+        ),
+        ({"x_prior": {"Psi": "fixed"}}, 'model.x_prior.Psi: must be a list of rows or learned, not "fixed"'),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],
 )

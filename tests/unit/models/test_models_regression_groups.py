@@ -169,6 +169,8 @@ def joint_p_values(
         ("free", "soma, joint", False),
         ("free", "joint", True),
         ("learned", "joint", False),
+        pytest.param("scales learned", "joint", False, marks=pytest.mark.matrix),
+        ("scales learned", "joint", True),
     ],
 )
 def test_joint_law_is_invariant(prior: str, sampler: str, alone: bool) -> None:

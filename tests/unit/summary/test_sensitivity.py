@@ -35,6 +35,7 @@ from dpmix.summary.sensitivity import (
     sensitivity_remarks,
 )
 from tests.helpers.chains_files import BASE, BETA, NIW, TRUNCATED, a_spec, states_of_mixture, write_chains
+from tests.oracles.niw import log_with_learned_scales
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ announces things once a day
@@ -392,7 +393,10 @@ def test_the_prior_of_a_dirichlet_is_gamma() -> None:
             log_prior(held({"alpha": alpha}, {"model": "dirichlet"}, spec=changed))
 
 
-@pytest.mark.parametrize("scale", ["learned", "stated", "of an earlier version"])
+SCALES_OF_PRIOR = ("sigma2_scale", "x_cov_scale")
+
+
+@pytest.mark.parametrize("scale", ["learned", "stated", "of an earlier version", "all learned"])
 @pytest.mark.parametrize("known", [(), ("sigma2", "x_mean"), ("x_cov",), ("x_mean", "x_cov")])
 def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ...], scale: str) -> None:
     stated = {"sigma2": 4e6, "x_mean": [40.0, 12.0], "x_cov": [[100.0, 3.0], [3.0, 9.0]]}
@@ -404,6 +408,8 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     }
     if scale != "of an earlier version" and "sigma2" not in known:
         model["sigma2_prior"] = {"b": 1e8 if scale == "stated" else "learned"}
+    if scale == "all learned" and "x_cov" not in known:
+        model["x_prior"] = {"Psi": "learned", "nu": 5.5}
     bounds = [[15.0, 75.0], [0.0, 20.0], [0.0, 1e5]]
     spec = load_spec(
         {
@@ -433,7 +439,7 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     regression.write(slice(None), out, saved)
     logs = stats.norm.logpdf(saved[:, :3], [0.1, 0.2, -0.3], [1.0, 0.5, 2.0]).sum(axis=1)
     if "sigma2" not in known:
-        if scale == "learned":
+        if "learned" in scale:
             logs += stats.betaprime.logpdf(saved[:, 3] ** 2, 0.5, law.shape, scale=2.0 * law.scale)
         else:
             logs += stats.invgamma.logpdf(saved[:, 3] ** 2, law.shape, scale=law.scale)
@@ -441,12 +447,14 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     for i, covariance in enumerate(roots @ roots.transpose(0, 2, 1)):
         if "x_mean" not in known:
             logs[i] += stats.multivariate_normal.logpdf(saved[i, 4:6], law.centre, covariance / law.weight)
-        if "x_cov" not in known:
+        if law.psi_learned:
+            logs[i] += log_with_learned_scales(covariance, 5.5, np.array([0.16, 0.16]))
+        elif "x_cov" not in known:
             logs[i] += stats.invwishart.logpdf(covariance, law.freedom, np.reshape(law.psi, (2, 2)))
     attrs = {
         "model": "linear_regression",
         "prior_of": "rescaled variables",
-        **({} if scale == "of an earlier version" else {"sigma2_scale": regression.attrs["sigma2_scale"]}),
+        **({} if scale == "of an earlier version" else {k: regression.attrs[k] for k in SCALES_OF_PRIOR}),
         "spec": spec.to_yaml(),
         "mechanism": json.dumps(mechanism),
         "trust": "global",
