@@ -194,12 +194,10 @@ def _check_call(
     if whole_of(jobs, "--jobs") < 1:
         raise UsageError(f"--jobs {jobs} must be at least 1")
     places = [os.path.realpath(part) for part in parts]
-    confidential = () if spec is None or spec.data is None else spec.data.files
-    kept = {os.path.realpath(path) for path in confidential}
     for place, part in zip(places, parts, strict=True):
         if places.count(place) > 1:
             raise UsageError(f"{part} is named twice, and would be counted twice")
-        if place in kept:
+        if spec is not None and spec.data is not None and spec.data.holds(part):
             raise UsageError(
                 f"{part} is the confidential file itself (data.path), and a tally is of released values; "
                 "name what `dpmix privatize` wrote"

@@ -1,5 +1,6 @@
 """The sections ``data``, the curator's confidential values, and ``release``, values sanitized elsewhere."""
 
+import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -201,6 +202,10 @@ class ColumnsSection(Section):
     def files(self) -> tuple[Path, ...]:
         """The files that `path` names: none of standard input or a table that Python holds."""
         return tuple(path for path in self.paths if not is_stream(path))
+
+    def holds(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path is one of these files, under whichever name."""
+        return os.path.realpath(path) in map(os.path.realpath, self.files)
 
     def settle_path(self) -> None:
         """Take a list of one file for that file, and refuse what is said of text where a table is none."""

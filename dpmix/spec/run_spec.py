@@ -1,6 +1,5 @@
 """The whole of a spec, and the checks across its sections."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -85,9 +84,8 @@ class RunSpec(Section):
         """Refuse confidential records that are said to be a release with noise, for they carry none."""
         if self.data is None or self.release is None or (self.mechanism and not self.mechanism.protects):
             return
-        confidential = {os.path.realpath(path) for path in self.data.files}
         for path in self.release.files:
-            if os.path.realpath(path) in confidential:
+            if self.data.holds(path):
                 why = f"{path.name} is the confidential file itself (data.path); name the released values"
                 raise refusal("release.path", why)
 
