@@ -23,6 +23,43 @@ PRIORS: dict[str, tuple[dict[str, Any], noisy_moments.Prior]] = {
 }
 
 
+Means = dict[str, tuple[float, float]]
+"""What posteriors are compared in, each with its standard error."""
+
+
+def compared(slope: np.ndarray, sd: np.ndarray) -> dict[str, np.ndarray]:
+    return {"slope": slope, "slope^2": slope**2, "sd": sd}
+
+
+def weighed(slope: np.ndarray, sd: np.ndarray, weights: np.ndarray) -> Means:
+    found = {}
+    for name, column in compared(slope, sd).items():
+        mean = float(weights @ column)
+        found[name] = mean, float(np.sqrt(((weights * (column - mean)) ** 2).sum()))
+    return found
+
+
+def check(
+    model: dict[str, Any],
+    sampler: str,
+    release: tuple[databases.Line, np.ndarray],
+    means: Means,
+    *,
+    most: tuple[float, float],
+) -> None:
+    """Hold a chain to the means; `most`: their largest standard error, and the chain's."""
+    joint, offers = SAMPLERS[sampler]
+    own = {"kind": "soma", "offers": 400} if offers else {}
+    spec = load_spec({"model": {"kind": "linear_regression", **model}, "sampler": own | {"joint": joint}})
+    chain = build(spec, released(*release, N)).make_chain(np.random.default_rng(len(sampler)))
+    draws = chain.run(12_000, thin=1, skip=2000)
+    for name, column in compared(draws["beta"][:, 1], np.sqrt(draws["sigma2"])).items():
+        mean, error = batch_means(column)
+        wanted, slack = means[name]
+        assert slack < most[0] and error < most[1], name
+        assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+
+
 def sums(seed: int) -> np.ndarray:
     """Return the sums of a table: x within the bounds, y on a line but for small errors."""
     rng = np.random.default_rng(seed)
@@ -31,17 +68,13 @@ def sums(seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def posteriors() -> dict[str, tuple[np.ndarray, dict[str, tuple[float, float]]]]:
+def posteriors() -> dict[str, tuple[np.ndarray, Means]]:
     """Return a release, and by prior means of slope and sd with their standard errors."""
     rng, found = np.random.default_rng(7), {}
     values = sums(5) + rng.laplace(0.0, LINE.scale, 5)
     for name, (_, log_prior) in PRIORS.items():
         slope, log_s2, w = noisy_moments.slopes(values, N, LINE.scale, log_prior, rng, 150_000)
-        means = {}
-        for key, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.exp(0.5 * log_s2))):
-            mean = float(w @ column)
-            means[key] = mean, float(np.sqrt(((w * (column - mean)) ** 2).sum()))
-        found[name] = values, means
+        found[name] = values, weighed(slope, np.exp(0.5 * log_s2), w)
     return found
 
 
@@ -51,18 +84,9 @@ def posteriors() -> dict[str, tuple[np.ndarray, dict[str, tuple[float, float]]]]
 def test_posterior_is_that_of_weighed_sums(
     prior: str, sampler: str, predictors: str, posteriors: Any
 ) -> None:
-    (values, means), (joint, offers) = posteriors[prior], SAMPLERS[sampler]
-    settings = {"kind": "linear_regression", "predictors": predictors, **PRIORS[prior][0]}
-    own = {"kind": "soma", "offers": 400} if offers else {}
-    spec = load_spec({"model": settings, "sampler": own | {"joint": joint}})
-    chain = build(spec, released(LINE, values, N)).make_chain(np.random.default_rng(len(sampler)))
-    draws = chain.run(12_000, thin=1, skip=2000)
-    slope = draws["beta"][:, 1]
-    for name, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.sqrt(draws["sigma2"]))):
-        mean, error = batch_means(column)
-        wanted, slack = means[name]
-        assert slack < 0.01 and error < 0.01, name
-        assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+    values, means = posteriors[prior]
+    model = {"predictors": predictors, **PRIORS[prior][0]}
+    check(model, sampler, (LINE, values), means, most=(0.01, 0.01))
 
 
 NARROW = 0.1
@@ -78,7 +102,7 @@ def of_narrow(seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def of_learned_scales() -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
+def of_learned_scales() -> tuple[np.ndarray, Means]:
     """Return a release of the noise of epsilon = 4, and prior means with their standard errors."""
     rng, scale = np.random.default_rng(9), LINE.scale / 4.0
     values = of_narrow(6) + rng.laplace(0.0, scale, 5)
@@ -86,11 +110,7 @@ def of_learned_scales() -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
     slope, log_s2, w = noisy_moments.slopes(
         values, N, scale, log_prior, rng, 150_000, noisy_moments.log_scale_learned
     )
-    means = {}
-    for key, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.exp(0.5 * log_s2))):
-        mean = float(w @ column)
-        means[key] = mean, float(np.sqrt(((w * (column - mean)) ** 2).sum()))
-    return values, means
+    return values, weighed(slope, np.exp(0.5 * log_s2), w)
 
 
 @pytest.mark.parametrize("predictors", ["unclamped", "clamped"])
@@ -98,20 +118,10 @@ def of_learned_scales() -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
 def test_posterior_under_learned_scales_is_that_of_weighed_sums(
     sampler: str, predictors: str, of_learned_scales: Any
 ) -> None:
-    (values, means), (joint, offers) = of_learned_scales, SAMPLERS[sampler]
-    prior = {"Psi": "learned"}
-    settings = {"kind": "linear_regression", "predictors": predictors, "x_prior": prior}
-    own = {"kind": "soma", "offers": 400} if offers else {}
-    spec = load_spec({"model": settings, "sampler": own | {"joint": joint}})
+    values, means = of_learned_scales
     line = dataclasses.replace(LINE, scale=LINE.scale / 4.0)
-    chain = build(spec, released(line, values, N)).make_chain(np.random.default_rng(len(sampler)))
-    draws = chain.run(12_000, thin=1, skip=2000)
-    slope = draws["beta"][:, 1]
-    for name, column in (("slope", slope), ("slope^2", slope**2), ("sd", np.sqrt(draws["sigma2"]))):
-        mean, error = batch_means(column)
-        wanted, slack = means[name]
-        assert slack < 0.02 and error < 0.03, name
-        assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+    model = {"predictors": predictors, "x_prior": {"Psi": "learned"}}
+    check(model, sampler, (line, values), means, most=(0.02, 0.03))
 
 
 def test_under_the_default_the_slope_is_that_of_the_table() -> None:
