@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 
 @contextlib.contextmanager
@@ -35,14 +35,19 @@ from numba.core import ir, types
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.errors import TypingError
 from numba.core.event import Listener, install_listener
 from numba.core.lowering import Lower
 from numba.core.runtime.nrt import rtsys
 from numba.core.typed_passes import NativeLowering
-from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.core.typing.templates import AbstractTemplate, _OverloadFunctionTemplate, infer_global
 from numba.extending import overload
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
 
 config: Any = numba.config
 
@@ -168,7 +173,7 @@ class _Borrows(Compiler):
         return found
 
 
-class _Linked(_Borrows):
+class _Links(Compiler):
     """Compiles a function for compiled callers."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
@@ -181,11 +186,33 @@ class _Linked(_Borrows):
         return made._replace(entry_point=key)
 
 
+class _Linked(_Links, _Borrows):
+    """Compiles a function of ours for compiled callers."""
+
+
+@contextlib.contextmanager
+def _numbas_own_linked() -> Iterator[None]:
+    """Let what numba itself has in Python, as for arrays, be linked into what is compiled in the block."""
+    template: Any = _OverloadFunctionTemplate
+    before = template._get_jit_decorator
+
+    def linking(self: Any) -> Callable[..., Any]:
+        decorator = before(self)
+        return lambda **options: decorator(**{**options, **_OPTIONS, "pipeline_class": _Links})
+
+    template._get_jit_decorator = linking
+    try:
+        yield
+    finally:
+        template._get_jit_decorator = before
+
+
 class _Whole(_Borrows):
     """Compiles a function that Python calls, and all that it calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        made = super().compile_extra(func)  # type: ignore[no-untyped-call]
+        with global_compiler_lock, _numbas_own_linked():
+            made = super().compile_extra(func)  # type: ignore[no-untyped-call]
         for environment in made._find_referenced_environments():
             made.codegen.set_env(environment.env_name, environment)
         return made
@@ -477,3 +504,27 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
         return call
 
     return decorate
+
+
+def shuffled(rng: Generator, values: NDArray[Any]) -> NDArray[Any]:
+    """Return `values` (K,) in random order: what ``rng.permutation`` returns, and soon compiled.
+
+    numba's own takes any axis of any array, for which it compiles sets and sentences: two seconds.
+    """
+    return rng.permutation(values)
+
+
+@overload(shuffled, strict=False)
+def _shuffled(rng: Any, values: Any) -> Any:
+    from numba.np.random import random_methods  # of what numba gathers when it compiles
+
+    up_to: Any = random_methods.random_interval
+
+    def draw(rng: Any, values: Any) -> Any:
+        out = values.copy()
+        for i in range(len(out) - 1, 0, -1):
+            j = int(up_to(rng.bit_generator, i))
+            out[i], out[j] = out[j], out[i]
+        return out
+
+    return draw

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.numerics.jit import njit
+from dpmix.numerics.jit import njit, shuffled
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -302,23 +302,24 @@ def search(
     # sums over each block of `apart`, whose numbers are multiples of 2^-25: exact in whatever order
     wrong = np.zeros((room, 0 if by_table else n))
     used = 0
+    records = np.arange(n)
     for i in range(n):
         if start[i] >= 0:
             used = max(used, start[i] + 1)
             _put(i, start[i], partition, sizes, table, at, wrong, apart, by_table)
-    order = rng.permutation(n)
+    order = shuffled(rng, records)
     order = order[start[order] < 0]
     used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
     best, least = partition.copy(), np.inf
     for trial in range(dissolve + 1):
         if trial > 0:
-            order = rng.permutation(n)
+            order = shuffled(rng, records)
             order = order[partition[order] == rng.integers(0, used)]
             for i in order:
                 used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
             used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
         for _ in range(sweeps):
-            order = rng.permutation(n)
+            order = shuffled(rng, records)
             used, moved = _place(
                 order, partition, sizes, table, at, wrong, apart, delta, by_table, used, True
             )

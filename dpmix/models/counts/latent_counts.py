@@ -58,7 +58,7 @@ from dpmix.models.counts.cell_counts import (
     log_noise,
     reach,
 )
-from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.jit import dispatch, njit, shuffled
 from dpmix.numerics.slices import draw_on_slice, log_height
 
 SUM, POSITIVE, TOTAL = 0, 1, 2  # of `Latent.sums`
@@ -267,7 +267,7 @@ def sweep_counts(prior, likelihood, rng, state, count):
 @njit
 def _sweep_pairs(prior, likelihood, rng, state, cells, least, scratch):
     """Move records between neighbours in a random circle of `cells`, leaving each with at least `least`."""
-    order = rng.permutation(cells)
+    order = shuffled(rng, cells)
     rounds = 0 if len(order) < 2 else 2 if len(state.noisy) > 0 else 1
     for i in range(len(order)):
         a, b = order[i], order[(i + 1) % len(order)]

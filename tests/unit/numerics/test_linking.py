@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmix.errors import SamplerError
-from dpmix.numerics.jit import compiling, fresh_njit
+from dpmix.numerics.jit import compiling, fresh_njit, shuffled
 from dpmix.run.progress import show_fit
 from dpmix.run.runner import Run, run
 
@@ -77,6 +78,13 @@ def wrong(shape):
     return area(shape, 1.0)
 
 
+@njit
+def by_numba(k):
+    x = np.zeros(4)
+    x[:k] = np.arange(3.0)  # numba has sentences about shapes in Python
+    return x.sum()
+
+
 def told(function, *arguments):
     try:
         print(function(*arguments))
@@ -92,6 +100,8 @@ with compiling(lambda: print("compiling")):
     told(area, Flat(2.0), -1.0)
     told(area, 1.0, 2.0)
     told(wrong, 1.0)
+    told(by_numba, 3)
+    told(by_numba, 2)
 """
 
 
@@ -112,7 +122,8 @@ def test_linked_functions_give_the_numbers_and_errors_of_whole_ones(tmp_path: Pa
     assert first[3:5] == ["over 50", "ValueError more than 50"]
     assert first[6:8] == ["ValueError below zero", "TypeError area() is not defined for float"]
     assert first[8].startswith("TypingError") and "area() is not defined for (float64,)" in first[8]
-    assert kept == {"shapes.total", "shapes.cumulated", "shapes._"}  # what Python called, and no more
+    assert first[9:11] == ["3.0", "ValueError cannot assign slice of shape (2,) from input of shape (3,)"]
+    assert kept == {"shapes.total", "shapes.cumulated", "shapes._", "shapes.by_numba"}  # what Python called
     again, still = outcome(tmp_path, linked=True)
     assert ["compiling", *(line for line in again if line != "compiling")] == first
     assert still == kept
@@ -189,3 +200,18 @@ def test_what_is_compiled_elsewhere_is_not_said() -> None:
         pass
     fresh_njit(lambda x: x - 1.0)(1.0)
     assert said == []
+
+
+@fresh_njit
+def _order(rng, values):
+    return shuffled(rng, values)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 300])
+def test_an_order_drawn_in_compiled_code_is_numpys(size: int) -> None:
+    values = np.arange(size, dtype=np.int64) ** 2
+    compiled, plain = np.random.default_rng(3), np.random.default_rng(3)
+    found = _order(compiled, values)
+    assert np.array_equal(found, plain.permutation(values))
+    assert np.array_equal(values, np.arange(size) ** 2)
+    assert compiled.random() == plain.random()
