@@ -69,6 +69,7 @@ def check(kind: str, epsilon: float, n: int, replicates: int, tmp_path: Path) ->
     assert np.all(abs(expected - mean) <= 0.2 * mean + 2.5 * error), (expected, mean, error)
 
 
+@pytest.mark.matrix
 def test_advice_about_a_mean_under_gaussian_noise_is_closed_form() -> None:
     """The noise's standard deviation over the root of n, where it is far above the records'."""
     asked = spec_of("gaussian", 1.0) | {"advise": {"population": POPULATION}}

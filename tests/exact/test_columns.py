@@ -72,13 +72,11 @@ def test_intervals_of_columns_that_ship_hold_the_truth() -> None:
     assert min(shares(runs).values()) > 0.0
 
 
-@pytest.mark.parametrize("repeats", [1, pytest.param(2, marks=pytest.mark.matrix)])
-def test_intervals_under_wide_bounds_hold_the_truth(repeats: int) -> None:
+@pytest.mark.matrix
+def test_intervals_under_wide_bounds_hold_the_truth() -> None:
     """Bounds four times the range, where sds are 0.03 to 0.08 of the width and the noise hides them."""
     runs = [
-        fitted(column, 3.0, 200, repeat, 1, factor=WIDE, **SHORT)
-        for column in SHIPPED
-        for repeat in range(repeats)
+        fitted(column, 3.0, 200, repeat, 1, factor=WIDE, **SHORT) for column in SHIPPED for repeat in range(2)
     ]
     held = [run.covers(quantity) for run in runs for quantity in ("mean", "sd")]
     assert np.mean(held) >= 0.9
@@ -100,6 +98,7 @@ def test_intervals_of_eight_columns_hold_the_truth(factor: float | None) -> None
     assert min(shares(runs).values()) >= 0.5
 
 
+@pytest.mark.matrix
 def test_a_base_in_units_of_its_own_misses() -> None:
     """The starters' old base, on expenditures in francs: certain of a sd that is too small."""
     old, new = (fitted(SHIPPED[3], 10.0, 200, 0, 1, model=model, **SHORT) for model in (OLD, None))

@@ -81,7 +81,10 @@ def functions(place: Array, rate: Array) -> list[Array]:
     return [place, place**2, np.sqrt(rate), np.clip(np.log(rate), -6.0, 0.0)]
 
 
-@pytest.mark.parametrize("sampler", ["neal8", "slice", "blocked", "neal5"])
+@pytest.mark.parametrize(
+    "sampler",
+    ["neal8", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("slice", "blocked", "neal5"))],
+)
 def test_posterior_is_exact(sampler: str) -> None:
     truth, rng = exact(), rng_of("learned beta", sampler)
     model = Model(BINOMIAL, BASE, 0.0, ALPHA, "beta")
@@ -282,12 +285,12 @@ def test_counts_agree_with_records() -> None:
     model, mixing = Model(("laplace", 0.3), BASE, 0.0, (2.0, 2.0), "beta"), PitmanYor(1.0, 0.0, 2.0, 2.0)
     chain = samplers.chain("neal8-3", model, z, rng_of("beta counts beside records"), learned=learned())
     chain.keep(1, 1000)
-    chain.proceed(6_000)
-    counts = tally(z, np.arange(-1.0, 2.0 + 1e-9, 0.03), 0.03)
+    chain.proceed(4_000)
+    counts = tally(z, np.arange(-1.0, 2.0 + 1e-9, 0.06), 0.06)
     other = CountsMixture(counts, samplers.channel(model), Beta(*BASE), mixing, learned())
     run = other.make_chain(rng_of("beta records beside counts"))
     run.keep(1, 1000)
-    run.proceed(5_000)
+    run.proceed(3_000)
     one, two = ({name: values for name, (_, values) in each.take().items()} for each in (chain, run))
     for pick in (lambda base: base[:, 0, 0], lambda base: np.log(base[:, 1, 0])):
         (a, b), (c, d) = (batch_means(pick(base).astype(float)) for base in (one["base"], two["base"]))

@@ -67,6 +67,7 @@ def test_read_only_folders_full_outputs_and_a_clock_put_back() -> None:
     assert told["broken_off"]["read-only checkpoint"] == 1 and told["broken_off"]["clock put back"] == 3
 
 
+@pytest.mark.matrix
 def test_what_is_written_under_its_own_name_at_once_is_found() -> None:
     done = _run("-c", PLANTED)
     assert done.returncode == 1, done.stderr

@@ -640,8 +640,10 @@ def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest
 
 _CLUSTER = """
     import contextlib, os, signal, sys, warnings
-    import dpmix, dpmix.api.tally
+    import dask, dpmix, dpmix.api.tally
     from distributed import LocalCluster
+
+    dask.config.set({"distributed.comm.timeouts.connect": "2s"})  # to the killed one, which is not there
 
     def main():
         warnings.simplefilter("ignore")

@@ -85,7 +85,9 @@ def compare(model: Any, weight: np.ndarray, wanted: list[dict[str, float]]) -> N
     np.testing.assert_array_equal(draws["group_size"].sum(axis=1), len(weight) - 1.0)
 
 
-@pytest.mark.parametrize("fault", [{"size_rate": 0.0}, {"centre": 0.0}])
+@pytest.mark.parametrize(
+    "fault", [{"size_rate": 0.0}, pytest.param({"centre": 0.0}, marks=pytest.mark.matrix)]
+)
 def test_faults_are_found(fault: dict[str, float]) -> None:
     """Without the term of sizes, or with sums that are taken not to be centred, quadrature disagrees."""
     count, size, size_scale, sums, scale, threshold = RELEASES["sizes are clear"]
@@ -202,7 +204,7 @@ def joint_p_values(plan: str, restarts: int, *, alone: str = "", scored: bool = 
         ("soma, joint", "", False),
         ("joint", "sizes", False),
         pytest.param("joint", "apart", True, marks=pytest.mark.matrix),
-        ("joint", "apart, clear sums", True),
+        pytest.param("joint", "apart, clear sums", True, marks=pytest.mark.matrix),
         pytest.param("plain", "", True, marks=pytest.mark.matrix),
         ("joint", "", True),
         pytest.param("soma, joint", "", True, marks=pytest.mark.matrix),

@@ -20,6 +20,7 @@ from newcoming.__main__ import PAGES, follow
 from newcoming.pages import Command, File, differs, steps
 from tests.helpers.specs import ROOT
 
+LONG = ("cluster", "published-density")
 SHORT = ["--set", "sampler.iterations=240", "--set", "sampler.burn_in=120"]
 
 
@@ -45,7 +46,13 @@ def run_here(command: str, folder: Path) -> tuple[int, str]:
     return code, err.getvalue()
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.matrix if page.stem in LONG else ())
+        for page in sorted(PAGES.glob("*.md"))
+    ],
+)
 def test_tutorial_does_what_it_shows(page: Path, tmp_path: Path) -> None:
     asked = [step for step in steps(page) if isinstance(step, Command)]
     assert any(step.text.startswith("dpmix ") for step in asked)

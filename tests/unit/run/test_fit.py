@@ -297,8 +297,16 @@ def test_values_without_noise(tmp_path: Path) -> None:
     assert summary.to_json()["n_clusters"]["support"]
 
 
-@pytest.mark.parametrize(("alpha", "n"), [(-0.2, 40), (0.0, 40), (-0.2, 1), (0.0, 1)])
-@pytest.mark.parametrize("kind", ["neal8", "private_neal5", "neal3"])
+@pytest.mark.parametrize(
+    ("kind", "alpha", "n"),
+    [
+        pytest.param(
+            kind, alpha, n, marks=() if kind == "neal8" or (alpha, n) == (-0.2, 1) else pytest.mark.matrix
+        )
+        for kind in ("neal8", "private_neal5", "neal3")
+        for alpha, n in ((-0.2, 40), (0.0, 40), (-0.2, 1), (0.0, 1))
+    ],
+)
 def test_a_pitman_yor_process_has_concentrations_from_minus_its_discount_on(
     kind: str, alpha: float, n: int, tmp_path: Path
 ) -> None:

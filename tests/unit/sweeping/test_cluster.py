@@ -114,6 +114,7 @@ def array_task(place: Path, task: int) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.matrix
 def test_tasks_of_an_array_are_killed_halfway_and_finished(whole: Path, place: Path) -> None:
     # task 0 is told that its time is nearly over, as Slurm tells the script; task 1 is killed
     act = "os.kill(os.getppid(), signal.SIGUSR1) if chain == 0 else os.kill(os.getpid(), signal.SIGKILL)"
