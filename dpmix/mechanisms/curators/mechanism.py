@@ -28,7 +28,8 @@ from dpmix.laws.additive import noise_of_scale
 from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.privacy.accounting import Guarantee, compose
-from dpmix.privacy.near_outputs import LARGEST_EPSILON, NearOutputs
+from dpmix.privacy.exact import source_of
+from dpmix.privacy.near_outputs import LARGEST_EPSILON, NearOutputs, draw_columns
 from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
 from dpmix.release.sanitized import Release
 
@@ -429,6 +430,47 @@ class LocalAdditive(Mechanism):
         return HALF_NOISE, replace(self, scale=tuple(s / 2 for s in self.scale))
 
 
+# Outputs that are near what a record has, each as likely as any other near one
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearAnswers(Mechanism):
+    """A mechanism whose output for a record is one near what it has, r times as likely as each far one.
+
+    Parameters
+    ----------
+    ratio : Fraction
+        r.
+    requested : dict
+        What was asked for.
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    ratio: Fraction
+    requested: dict[str, float] = field(default_factory=dict)
+    order: str = "shuffled"
+
+    def _released_near(
+        self,
+        responses: Sequence[NearOutputs],
+        inputs: NDArray[np.int64],
+        columns: Sequence[str],
+        rng: Seeded,
+        progress: Progress | None = None,
+        labels: tuple[tuple[str, ...] | None, ...] = (),
+    ) -> Release:
+        """Release inputs (n, d) by the response of each column."""
+        order, rows = released_order(self.order, len(inputs), rng)
+        released = draw_columns(responses, inputs[rows], source_of(rng), progress)
+        return self.made(released, columns, len(released), private=rng is None, labels=labels, order=order)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with the square of its ratio; None where that is beyond what is drawn with."""
+        epsilon = 2 * (math.log(self.ratio.numerator) - math.log(self.ratio.denominator))
+        return None if epsilon > LARGEST_EPSILON else (TWICE_EPSILON, replace(self, ratio=self.ratio**2))
+
+
 def clamp(kind: str, domain: Pairs, values: Floats) -> tuple[Floats, tuple[int, ...]]:
     """Return the values moved into the domain, and how many of each column were outside.
 
@@ -519,9 +561,3 @@ def smoothing_of_twice_epsilon(bins: int, n: int, weight: float) -> float | None
     odds = (1 - weight) * bins / (weight * n)
     found = bins / (bins + n * (odds * (odds + 2)))
     return None if found < SMALLEST_WEIGHT else found
-
-
-def ratio_of_twice_epsilon(ratio: Fraction) -> Fraction | None:
-    """Return the ratio of twice the epsilon, its square; None where that is beyond what is drawn with."""
-    epsilon = 2 * (math.log(ratio.numerator) - math.log(ratio.denominator))
-    return None if epsilon > LARGEST_EPSILON else ratio**2

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import (
-    TWICE_EPSILON,
     Floats,
     Loss,
-    Mechanism,
+    NearAnswers,
     Pair,
     Pairs,
     Progress,
@@ -27,19 +26,16 @@ from dpmix.mechanisms.curators.mechanism import (
     loss_of_near_outputs,
     moved,
     order_in_words,
-    ratio_of_twice_epsilon,
 )
 from dpmix.privacy.accounting import Guarantee, sum_up
-from dpmix.privacy.exact import source_of
-from dpmix.privacy.near_outputs import NearOutputs, draw_columns, ratio_below
-from dpmix.privacy.noise import released_order
+from dpmix.privacy.near_outputs import NearOutputs, ratio_below
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(NearAnswers):
     """Release for each column of a record its category with weight u, each other one with weight v.
 
     r = u/v is just below e^eps, eps the column's equal share of epsilon: two records have the ratio r, 1/r or
@@ -50,19 +46,10 @@ class RandomizedResponse(Mechanism):
     ----------
     categories : tuple of tuple of str
         Public categories of each column.
-    ratio : Fraction
-        r.
-    requested : dict
-        What was asked for.
-    order : str
-        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
     """
 
     kind: ClassVar[str] = "randomized_response"
     categories: tuple[tuple[str, ...], ...]
-    ratio: Fraction
-    requested: dict[str, float] = field(default_factory=dict)
-    order: str = "shuffled"
     domain: Pairs = ()
 
     def __post_init__(self) -> None:
@@ -134,11 +121,7 @@ class RandomizedResponse(Mechanism):
         self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
     ) -> Released:
         codes = self.codes(values)
-        order, rows = released_order(self.order, len(codes), rng)
-        released = draw_columns(self.responses, codes[rows], source_of(rng))
-        release = self.made(
-            released, columns, len(codes), private=rng is None, labels=self.categories, order=order
-        )
+        release = self._released_near(self.responses, codes, columns, rng, labels=self.categories)
         return release, (0,) * len(self.categories)
 
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
@@ -150,11 +133,6 @@ class RandomizedResponse(Mechanism):
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's answers; see `Mechanism`."""
         return loss_of_near_outputs(one[0], other[0], self.responses[0])
-
-    def weakened(self) -> tuple[str, Self] | None:
-        """Return it with the square of its ratio; see `Mechanism`."""
-        ratio = ratio_of_twice_epsilon(self.ratio)
-        return None if ratio is None else (TWICE_EPSILON, replace(self, ratio=ratio))
 
 
 def categories_of(records: PublicRecords) -> tuple[tuple[str, ...], ...]:

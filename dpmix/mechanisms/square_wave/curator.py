@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
-    TWICE_EPSILON,
     Floats,
     Loss,
-    Mechanism,
+    NearAnswers,
     Pairs,
     Progress,
     PublicRecords,
@@ -27,13 +26,11 @@ from dpmix.mechanisms.curators.mechanism import (
     clamp,
     loss_of_near_outputs,
     order_in_words,
-    ratio_of_twice_epsilon,
 )
 from dpmix.mechanisms.curators.one_column import check_bounds, checked_edges
 from dpmix.numerics.equal_cells import cell_of
-from dpmix.privacy.exact import digits, source_of
-from dpmix.privacy.near_outputs import NearOutputs, draw_columns, ratio_below
-from dpmix.privacy.noise import released_order
+from dpmix.privacy.exact import digits
+from dpmix.privacy.near_outputs import NearOutputs, ratio_below
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquareWave(Mechanism):
+class SquareWave(NearAnswers):
     """Release for each number of a record an output 0, .., M + 2k - 1 near its cell i of M: i, .., i + 2k.
 
     Each of these 2k + 1 outputs has the weight u, each of the other M - 1 the weight v, and r = u/v is just
@@ -59,21 +56,12 @@ class SquareWave(Mechanism):
         M, of each column.
     reach : int
         k.
-    ratio : Fraction
-        r.
-    requested : dict
-        What was asked for.
-    order : str
-        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
     """
 
     kind: ClassVar[str] = "square_wave"
     domain: Pairs
     cells: int
     reach: int
-    ratio: Fraction
-    requested: dict[str, float] = field(default_factory=dict)
-    order: str = "shuffled"
 
     def __post_init__(self) -> None:
         """Check bounds and cells."""
@@ -127,20 +115,13 @@ class SquareWave(Mechanism):
         self, values: Floats, columns: Sequence[str], rng: Seeded, progress: Progress | None
     ) -> Released:
         cells, clamped = self.inputs(values)
-        order, rows = released_order(self.order, len(cells), rng)
         responses = (self.response,) * len(self.domain)
-        released = draw_columns(responses, cells[rows], source_of(rng), progress)
-        return self.made(released, columns, len(released), private=rng is None, order=order), clamped
+        return self._released_near(responses, cells, columns, rng, progress), clamped
 
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the first record's outputs; see `Mechanism`."""
         first, second = (self.inputs(x)[0][0].astype(np.float64) for x in (one, other))
         return loss_of_near_outputs(first, second, self.response)
-
-    def weakened(self) -> tuple[str, Self] | None:
-        """Return it with the square of its ratio; see `Mechanism`."""
-        ratio = ratio_of_twice_epsilon(self.ratio)
-        return None if ratio is None else (TWICE_EPSILON, replace(self, ratio=ratio))
 
 
 def described(cells: int, reach: int, ratio: Fraction) -> dict[str, Any]:
