@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import SupportsIndex, cast
 
 from dpmix.errors import UsageError
+from dpmix.store.atomic import check_output, check_page, check_suffix
 
 
 def whole_of(given: object, name: str) -> int:
@@ -71,3 +72,31 @@ def check_outputs(**given: object) -> None:
     for name, each in given.items():
         if each is not None:
             file_of(each, name)
+
+
+def check_results(
+    files: Sequence[str],
+    output: str | os.PathLike[str] | None,
+    report: str | os.PathLike[str] | None,
+    what: str,
+    *,
+    force: bool,
+) -> None:
+    """Check before any work that writing a result and its page destroys nothing unasked.
+
+    `files` are the chains that it is of, and `what` it is called: summary.
+
+    Raises UsageError and DataError as `file_of` and `dpmix.store.atomic.check_output`.
+    """
+    check_outputs(output=output, report=report)
+    targets = [Path(target) for target in (output, report) if target is not None]
+    for target in targets:
+        if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
+            raise UsageError(f"{target} is one of the chains files; give the output another name")
+        check_output(target, force=force)
+    if output is not None:
+        check_suffix(output, f"a {what}")
+    if report is not None:
+        check_page(report)
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise UsageError(f"the {what} and the report cannot both be {targets[0]}")

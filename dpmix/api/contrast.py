@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmix.api.arguments import check_outputs, files_of, real_of
+from dpmix.api.arguments import check_results, files_of, real_of
 from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.release.sanitized import as_stated
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
-from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
+from dpmix.store.atomic import write_bytes
 from dpmix.summary.contrast_result import (
     Contrast,
     JointGuarantee,
@@ -144,7 +144,6 @@ def planned(
 
     Raises UsageError, SpecError and DataError as `contrast`.
     """
-    check_outputs(output=output, report=report)
     files = files_of(chain_paths, "chain_paths")
     if len(files) not in (1, 2):
         raise UsageError(
@@ -163,15 +162,7 @@ def planned(
     if len(files) == 2 and margin is not None and margin >= 1.0:
         raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
     overrides = check_of_summary(overrides, "--contrast takes summary.level")
-    targets = [Path(target) for target in (output, report) if target is not None]
-    for target in targets:
-        check_output(target, force=force)
-        if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
-            raise UsageError(f"{target} is one of the chains files; give the output another name")
-    if output is not None:
-        check_suffix(output, "a comparison")
-    if report is not None:
-        check_page(report)
+    check_results(files, output, report, "comparison", force=force)
     pair: list[NamedChains] = []
     for file in files:
         chains = read_chains([file])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import check_outputs, files_of
+from dpmix.api.arguments import check_results, files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release
@@ -21,7 +21,7 @@ from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
-from dpmix.store.atomic import check_output, check_page, check_suffix, write_bytes
+from dpmix.store.atomic import write_bytes
 from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.subject import is_simulated
 from dpmix.summary.summary_of_chains import summarize_chains, summarize_parametric
@@ -143,20 +143,9 @@ def planned(
 
     Raises UsageError, SpecError and DataError as `summarize`.
     """
-    check_outputs(output=output, report=report)
     overrides = check_of_summary(overrides, "summarize takes keys of summary, such as summary.level")
     paths = files_of(chain_paths, "chain_paths")
-    targets = [Path(target) for target in (output, report) if target is not None]
-    for target in targets:
-        if any(os.path.realpath(target) == os.path.realpath(path) for path in paths):
-            raise UsageError(f"{target} is one of the chains files; give the output another name")
-        check_output(target, force=force)
-    if output is not None:
-        check_suffix(output, "a summary")
-    if report is not None:
-        check_page(report)
-    if len({os.path.realpath(target) for target in targets}) < len(targets):
-        raise UsageError(f"the summary and the report cannot both be {targets[0]}")
+    check_results(paths, output, report, "summary", force=force)
     if len(paths) == 1 and is_release(Path(paths[0])):
         if require_convergence:
             raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")

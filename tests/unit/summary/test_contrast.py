@@ -308,5 +308,7 @@ def test_what_does_not_compare_is_refused(
     assert f"{said_of}, or one of a release of groups (data.group), of a mixture, too" in said
     with pytest.raises(UsageError, match="is one of the chains files"):
         dpmix.contrast([a, b], a, force=True)
+    with pytest.raises(UsageError, match="the comparison and the report cannot both be"):
+        dpmix.contrast([a, b], tmp_path / "x", report=tmp_path / "x")
     with pytest.raises(DataError):
         dpmix.contrast([a, tmp_path / "absent.h5"])
