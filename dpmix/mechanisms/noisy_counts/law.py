@@ -53,11 +53,7 @@ class NoisyCountsLaw(Statistic):
 
     def tabulated(self, values: Floats) -> dict[str, Any]:
         """Return counts with what they are of; they stand by feature, group, class, level. See `Law`."""
-        sizes = (*self.levels, self.classes)
-        titles = self.columns
-        if len(titles) != len(sizes):
-            titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
-        names = [self._names(title, size) for title, size in zip(titles, sizes, strict=True)]
+        titles, names = self.levels_by_column()
         groups = self.group_names or (None,)
         rows = [
             (group, title, level, of_class)
@@ -71,10 +67,17 @@ class NoisyCountsLaw(Statistic):
         last = "class" if titles[-1] in ("feature", "level", "count") else titles[-1]
         return {**found, last: [row[3] for row in rows], "count": whole_where_all_are(values)}
 
-    def _names(self, title: str, size: int) -> tuple[str, ...]:
-        """Return the labels of a column's levels, or their numbers."""
-        stated = (self.categories or {}).get(title, ())
-        return tuple(stated) if len(stated) == size else tuple(str(number + 1) for number in range(size))
+    def levels_by_column(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return names of all columns, the class last, and labels of their levels; numbers where not told."""
+        sizes = (*self.levels, self.classes)
+        titles = self.columns
+        if len(titles) != len(sizes):
+            titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
+        stated = [(self.categories or {}).get(title, ()) for title in titles]
+        return titles, [
+            labels if len(labels) == size else tuple(str(number + 1) for number in range(size))
+            for labels, size in zip(stated, sizes, strict=True)
+        ]
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

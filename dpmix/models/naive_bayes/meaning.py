@@ -60,13 +60,7 @@ class NoisyCountsReplicator(StatisticReplicator):
     @property
     def names(self) -> list[str]:
         """The level of a feature and the class."""
-        titles = self.law.columns
-        if len(titles) != len(self.levels) + 1:
-            titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
-        known, places = self.law.categories or {}, []
-        for name, count in zip(titles, (*self.levels, self.classes), strict=True):
-            labels = known.get(name, ())
-            places.append(labels if len(labels) == count else [str(i + 1) for i in range(count)])
+        titles, places = self.law.levels_by_column()
         return [
             f"{title} = {level}, {titles[-1]} = {of_class}"
             for title, levels in zip(titles[:-1], places[:-1], strict=True)
