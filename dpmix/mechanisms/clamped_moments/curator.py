@@ -25,7 +25,7 @@ from dpmix.mechanisms.curators.mechanism import (
     pairs_of_groups,
     width,
 )
-from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, sums_by_group, with_groups
+from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, sizes_and_sums, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, least_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho_of_several
@@ -218,9 +218,7 @@ class GroupedMoments(ClampedMoments):
         records, codes = self.groups.parted(values)
         whole, unit, clamped = self._products(records)
         centre = np.array([round(c * unit) for c in self.widths.centre], dtype=np.int64)
-        sums = sums_by_group(whole - centre, codes, self.groups.count)
-        sizes = np.bincount(codes, minlength=self.groups.count)[:-1].astype(np.float64)
-        return np.concatenate([sizes, np.array([float(s) for group in sums for s in group]) / unit]), clamped
+        return sizes_and_sums(whole - centre, codes, self.groups, unit), clamped
 
     def own(self) -> dict[str, Any]:
         """Return bounds, groups, their weight and the centres."""

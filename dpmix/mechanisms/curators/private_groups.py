@@ -113,9 +113,17 @@ def groups_of(stated: Mapping[str, Any] | tuple[str, tuple[str, ...]] | None) ->
     return Groups(str(name), tuple(str(group) for group in names))
 
 
-def sums_by_group(table: NDArray[np.int64], codes: NDArray[np.int64], groups: int) -> list[list[int]]:
-    """Return the exact sum of each column of whole numbers below 2^41, (n, entries), within each group."""
-    return [exact_sums(table[codes == group]) for group in range(groups)]
+def sizes_and_sums(
+    table: NDArray[np.int64], codes: NDArray[np.int64], groups: Groups, unit: float
+) -> NDArray[np.float64]:
+    """Return the exact sizes of all groups but the last, and sums of entries within each, as doubles.
+
+    Entries (n, entries) are whole numbers below 2^41 of which `unit` are 1; the result is (G - 1 + G
+    entries,).
+    """
+    sizes = np.bincount(codes, minlength=groups.count)[:-1].astype(np.float64)
+    sums = [exact_sums(table[codes == group]) for group in range(groups.count)]
+    return np.concatenate([sizes, np.array([float(total) for group in sums for total in group]) / unit])
 
 
 def exact_sums(table: NDArray[np.int64]) -> list[int]:

@@ -33,7 +33,13 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
     pairs_of_groups,
 )
-from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_of, sums_by_group, with_groups
+from dpmix.mechanisms.curators.private_groups import (
+    Groups,
+    exact_sums,
+    groups_of,
+    sizes_and_sums,
+    with_groups,
+)
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.in_words import figure
@@ -443,11 +449,8 @@ class GroupedLogMoments(LogMoments):
         return self._statistic(*self._parted(values), threshold)
 
     def _statistic(self, shares: Floats, codes: Codes, threshold: float) -> Floats:
-        sizes = np.bincount(codes, minlength=self.groups.count)[:-1].astype(np.float64)
         centre = round(self.settings(threshold).centre * 2.0**_BITS)
-        by_group = sums_by_group(_whole_logs(shares, threshold) - centre, codes, self.groups.count)
-        sums = np.array([float(total) for group in by_group for total in group]) * 2.0**-_BITS
-        return np.concatenate([sizes, sums])
+        return sizes_and_sums(_whole_logs(shares, threshold) - centre, codes, self.groups, 2.0**_BITS)
 
     @property
     def guarantee(self) -> Guarantee:
