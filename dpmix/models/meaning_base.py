@@ -386,9 +386,12 @@ class StatisticReplicator(Replicator):
 
 
 class OfBins:
-    """What the entries of a release of a histogram are: counts of its bins, or numbers of draws in them."""
+    """What the entries of a release of a histogram are: counts of its bins, or numbers of draws in them.
 
-    law: Law
+    It goes before the class whose replicates they are.
+    """
+
+    law: HistogramLaw
     edges: Floats
     of_draws: bool
     what: str
@@ -409,6 +412,26 @@ class OfBins:
     def names(self) -> list[str]:
         """The bins."""
         return self.bins
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the entries of the bins, group by group where there are groups."""
+        if not self.of_draws:
+            return released.ravel()
+        bins, groups = self.edges.size - 1, len(self.law.group_names)
+        cells = cell_of(released[:, 0] if groups else released.ravel(), self.edges)
+        if groups:
+            cells += bins * released[:, 1].astype(np.int64)
+        return np.bincount(cells, minlength=bins * max(1, groups)).astype(np.float64)
+
+    def placed(self, entries: Floats, rng: Generator) -> Floats:
+        """Return what has these entries as a release: draws in their bins, beside the code of their group."""
+        if not self.of_draws:
+            return entries
+        cells = rng.permutation(np.repeat(np.arange(entries.size), entries.astype(np.int64)))
+        codes, bins = np.divmod(cells, self.edges.size - 1)
+        left, right = self.edges[bins], self.edges[bins + 1]
+        draws = left + rng.random(bins.size) * (right - left)
+        return np.column_stack([draws, codes]) if self.law.groups else np.asarray(draws)
 
 
 # Replicates of releases of groups
@@ -453,7 +476,7 @@ class ReplicatesOfGroups(StatisticReplicator):
         return sizes + [f"{group}: {entry}" for group in self.groups for entry in entries]
 
 
-class GroupedHistogram(ReplicatesOfGroups, OfBins):
+class GroupedHistogram(OfBins, ReplicatesOfGroups):
     """Noisy counts, or numbers of draws, of the bins of each group."""
 
     law: HistogramLaw
@@ -483,19 +506,5 @@ class GroupedHistogram(ReplicatesOfGroups, OfBins):
         return self.law.draw_from_counts(counts.ravel().astype(np.float64), rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
-        """As a release; draws are placed in their bins, beside the code of their group."""
-        found = self.released(chain, state, rng)
-        if not self.of_draws:
-            return found
-        cells = rng.permutation(np.repeat(np.arange(found.size), found.astype(np.int64)))
-        codes, bins = np.divmod(cells, self.edges.size - 1)
-        left, right = self.edges[bins], self.edges[bins + 1]
-        return np.column_stack([left + rng.random(bins.size) * (right - left), codes])
-
-    def reduce(self, released: Floats) -> Floats:
-        """Return the entries of the bins."""
-        if not self.of_draws:
-            return released.ravel()
-        bins = self.edges.size - 1
-        cells = cell_of(released[:, 0], self.edges) + bins * released[:, 1].astype(np.int64)
-        return np.bincount(cells, minlength=bins * len(self.groups)).astype(np.float64)
+        """As a release."""
+        return self.placed(self.released(chain, state, rng), rng)

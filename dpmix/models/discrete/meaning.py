@@ -180,10 +180,7 @@ class DiscreteHistogram(OfBins, StatisticReplicator):
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins, of runs of them where the chains say no more."""
-        entries = released.ravel()
-        if self.of_draws:
-            entries = np.histogram(entries, self.edges)[0].astype(np.float64)
-        return np.add.reduceat(entries, self.runs)
+        return np.add.reduceat(super().reduce(released), self.runs)
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw what is released, in the entries of `reduce`."""

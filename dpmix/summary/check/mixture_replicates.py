@@ -19,7 +19,6 @@ from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.laws.every import Law, expect
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.meaning_base import OfBins, Replicator, Unavailable
-from dpmix.numerics.equal_cells import cell_of
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import Measures, states_at
 
@@ -170,19 +169,8 @@ class HistogramReplicator(OfBins, _Counted):
         return self.law.draw_from_counts(self.counts(chain, state, rng), rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
-        """As `replicate`; draws of a smoothed histogram are placed in their bins."""
-        found = self.replicate(chain, state, rng)
-        if not self.of_draws:
-            return found
-        bins = rng.permutation(np.repeat(np.arange(self.cells), found.astype(np.int64)))
-        left, right = self.edges[bins], self.edges[bins + 1]
-        return np.asarray(left + rng.random(bins.size) * (right - left))
-
-    def reduce(self, released: Floats) -> Floats:
-        """Return the entries of the bins."""
-        if not self.of_draws:
-            return released.ravel()
-        return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
+        """As a release."""
+        return self.placed(self.replicate(chain, state, rng), rng)
 
 
 class TallyReplicator(_Counted):
