@@ -76,7 +76,7 @@ class MechanismSection(Capabilities, Section):
         if not self.statements:
             return self
         choices = listed(tuple("(" + ", ".join(s) + ")" if len(s) > 1 else s[0] for s in self.statements))
-        given = {key for s in self.statements for key in s if getattr(self, key) is not None}
+        given = set(self.requested())
         if not given:
             raise refusal(self.statements[0][0], f"missing; {self.kind} takes {choices}")
         if any(given == set(statement) for statement in self.statements):
@@ -101,9 +101,14 @@ class MechanismSection(Capabilities, Section):
         """Return the number of columns that it is stated for, where none are named; None where it is not."""
         return len(self.domain or ((),))
 
+    def requested(self) -> dict[str, float]:
+        """Return what the noise is stated by, such as ``{"epsilon": 5.0}``."""
+        keys = dict.fromkeys(key for statement in self.statements for key in statement)
+        return {key: value for key in keys if (value := getattr(self, key)) is not None}
+
     def states(self, *keys: str) -> bool:
         """Whether the noise is stated by exactly these keys."""
-        return {k for s in self.statements for k in s if getattr(self, k) is not None} == set(keys)
+        return set(self.requested()) == set(keys)
 
     def done(self, grouped: bool) -> str:
         """Say what is released, such as "laplace noise"; `grouped` for groups of private sizes."""

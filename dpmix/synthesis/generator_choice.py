@@ -262,7 +262,7 @@ def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], 
             )
         records = balanced(n, cells.count, section.epsilon) if section.records == "auto" else section.records
         noise = None
-        weight, _, _ = weight_of(
+        weight, _ = weight_of(
             SmoothedHistogramMechanism.model_validate(
                 {
                     "kind": "smoothed_histogram",

@@ -206,13 +206,13 @@ def worst_ratio(n: int, cells: int, draws: int, weight: Fraction) -> Fraction:
 @pytest.mark.parametrize(("groups", "bins", "n", "draws"), [(2, 2, 3, 2), (3, 1, 4, 2), (2, 1, 5, 3)])
 def test_draws_of_groups_and_bins_keep_epsilon_exactly(groups: int, bins: int, n: int, draws: int) -> None:
     spec = SmoothedHistogramMechanism(kind="smoothed_histogram", bins=bins, draws=draws, epsilon=1.0, n=n)
-    weight, _, _ = weight_of(spec, n, groups)
+    weight, _ = weight_of(spec, n, groups)
     worst = worst_ratio(n, groups * bins, draws, Fraction(weight))
     assert math.exp(1.0 - 1e-9) <= worst <= math.exp(1.0) * (1 + 1e-15)
     stated = smoothed_guarantee(groups * bins, draws, n, weight).epsilon
     assert stated is not None
     assert worst <= math.exp(stated) * (1 + 1e-15)
-    too_small, _, _ = weight_of(spec, n, 1)  # of the bins alone, without the groups
+    too_small, _ = weight_of(spec, n, 1)  # of the bins alone, without the groups
     assert worst_ratio(n, groups * bins, draws, Fraction(too_small)) > math.exp(1.0) * 1.1
 
 

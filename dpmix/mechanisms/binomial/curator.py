@@ -118,8 +118,8 @@ def binomial_guarantee(trials: int, weight: float) -> Guarantee:
         return Guarantee(round_up(exact), 0.0, round_up(Decimal(weight) * exact))
 
 
-def weight_of(spec: BinomialMechanism) -> tuple[float, dict[str, float]]:
-    """Return the weight of a spec, rounded down, and what it asks for.
+def weight_of(spec: BinomialMechanism) -> float:
+    """Return the weight of a spec, rounded down.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def weight_of(spec: BinomialMechanism) -> tuple[float, dict[str, float]]:
         When epsilon is so small that no weight is left.
     """
     if spec.weight is not None:
-        return spec.weight, {"weight": spec.weight}
+        return spec.weight
     assert spec.epsilon is not None  # the spec states one of the two
     with localcontext(digits()):
         each = min(Decimal(spec.epsilon) / spec.trials, Decimal(100))
@@ -138,7 +138,7 @@ def weight_of(spec: BinomialMechanism) -> tuple[float, dict[str, float]]:
         weight = math.nextafter(weight, 0.0)
     if weight < 1e-300:
         raise PrivacyError(f"mechanism.epsilon: {spec.epsilon:g} leaves nothing to release; ask for more")
-    return weight, {"epsilon": spec.epsilon}
+    return weight
 
 
 def make(spec: BinomialMechanism, records: PublicRecords) -> Binomial:
@@ -150,18 +150,17 @@ def make(spec: BinomialMechanism, records: PublicRecords) -> Binomial:
         When epsilon is so small that no weight is left.
     """
     assert spec.domain is not None  # checked
-    weight, requested = weight_of(spec)
     return Binomial(
         domain=spec.domain,
         calibration="exact" if spec.weight is None else "weight",
-        requested=requested,
+        requested=spec.requested(),
         trials=spec.trials,
-        weight=weight,
+        weight=weight_of(spec),
     )
 
 
 def stated(spec: BinomialMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
-    weight, _ = weight_of(spec)
+    weight = weight_of(spec)
     own = {"trials": spec.trials, "weight": weight, "scale": []}
     return own, binomial_guarantee(spec.trials, weight)

@@ -368,7 +368,7 @@ def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoment
             columns=columns,
             s=scale,
             calibration="scale" if spec.scale is not None else spec.calibration,
-            requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
+            requested=spec.requested(),
             n=n,
             domain=bounds,
             groups=groups,

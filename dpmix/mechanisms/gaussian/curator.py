@@ -36,15 +36,11 @@ def make(spec: GaussianMechanism, records: PublicRecords) -> Gaussian:
     PrivacyError
         When it cannot be met, and for the classical calibration beyond epsilon = 1.
     """
-    domain = spec.domain
+    domain, requested = spec.domain, spec.requested()
     assert domain is not None  # checked
     if spec.scale is not None:
-        return Gaussian(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
-    if spec.rho is not None:
-        calibration, requested = "exact", {"rho": spec.rho}
-    else:
-        assert spec.epsilon is not None and spec.delta is not None  # the spec states one of the three
-        calibration, requested = spec.calibration, {"epsilon": spec.epsilon, "delta": spec.delta}
+        return Gaussian(domain, (spec.scale,) * len(domain), "scale", requested)
+    calibration = spec.calibration if spec.rho is None else "exact"
     mu = _mu(spec)
     root = math.sqrt(len(domain))
     for _ in range(60):

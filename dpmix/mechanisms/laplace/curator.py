@@ -35,16 +35,15 @@ def make(spec: LaplaceMechanism, records: PublicRecords) -> Laplace:
     PrivacyError
         When it cannot be met.
     """
-    domain = spec.domain
+    domain, requested = spec.domain, spec.requested()
     assert domain is not None  # checked
     if spec.scale is not None:
-        return Laplace(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
+        return Laplace(domain, (spec.scale,) * len(domain), "scale", requested)
     share = _epsilon_of_each(spec, len(domain))
-    name = "epsilon" if spec.epsilon is not None else "rho"
-    asked = float(getattr(spec, name))
+    ((name, asked),) = requested.items()
     for _ in range(60):
         noises = [calibrated("laplace", width(p) / share, width(p), share) for p in domain]
-        made = Laplace(domain, tuple(n.scale for n in noises), spec.calibration, {name: asked})
+        made = Laplace(domain, tuple(n.scale for n in noises), spec.calibration, requested)
         if float(getattr(made.guarantee, name)) <= asked:
             return made
         share *= 1 - 4e-16  # the sum over columns, or rho, was rounded above what was asked

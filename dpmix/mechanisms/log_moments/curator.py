@@ -610,7 +610,6 @@ def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
     first, second = epsilons_of(spec)
     if len(thresholds) == 1 and second:
         raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
-    keys = ("epsilon", "epsilon1", "epsilon2")
     of: type[LogMoments] = LogMoments if groups is None else GroupedLogMoments
     return of(
         columns=columns,
@@ -619,7 +618,7 @@ def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
         epsilon2=second,
         sizes=sizes_of(spec, records.n),
         calibration=spec.calibration,
-        requested={k: float(v) for k in keys if (v := getattr(spec, k)) is not None},
+        requested=spec.requested(),
         groups=groups,
     )
 

@@ -210,8 +210,7 @@ def make(spec: NoisyCountsMechanism, records: PublicRecords) -> NoisyCounts:
     check_levels(spec, records.names, records.categories)
     n = records.n
     assert n is not None  # checked
-    names = ("epsilon", "delta", "rho", "scale")
-    requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
+    requested = spec.requested()
 
     def scaled(scale: float) -> NoisyCounts:
         return NoisyCounts(

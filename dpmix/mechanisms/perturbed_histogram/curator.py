@@ -178,8 +178,7 @@ def make(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Perturbed
     """
     domain = spec.domain
     assert domain is not None  # checked
-    names = ("epsilon", "delta", "rho", "scale")
-    requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
+    requested = spec.requested()
 
     def scaled(scale: float) -> PerturbedHistogram:
         return PerturbedHistogram(

@@ -169,7 +169,7 @@ def make(spec: RandomizedResponseMechanism, records: PublicRecords) -> Randomize
     assert spec.epsilon is not None  # checked
     listed = categories_of(records)
     ratio = ratio_below(Fraction(spec.epsilon) / len(listed))
-    return RandomizedResponse(categories=listed, ratio=ratio, requested={"epsilon": spec.epsilon})
+    return RandomizedResponse(categories=listed, ratio=ratio, requested=spec.requested())
 
 
 def stated(spec: RandomizedResponseMechanism, records: PublicRecords) -> Stated:

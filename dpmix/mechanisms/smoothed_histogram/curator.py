@@ -181,10 +181,8 @@ def smoothed_guarantee(
     return Guarantee(epsilon, 0.0, math.nextafter(draws * rho, math.inf), "global")
 
 
-def weight_of(
-    spec: SmoothedHistogramMechanism, n: int | None, groups: int = 1
-) -> tuple[float, dict[str, float], int]:
-    """Return the weight of a spec, rounded up, what it asks for, and the number of records.
+def weight_of(spec: SmoothedHistogramMechanism, n: int | None, groups: int = 1) -> tuple[float, int]:
+    """Return the weight of a spec, rounded up, and the number of records.
 
     Each group has ``spec.bins`` cells; `n` is in place of ``spec.n``.
 
@@ -199,7 +197,7 @@ def weight_of(
             "mechanism.n: missing; the guarantee of a smoothed_histogram depends on the number of records"
         )
     if spec.weight is not None:
-        return spec.weight, {"weight": spec.weight}, records
+        return spec.weight, records
     assert spec.epsilon is not None  # the spec states one of the two
     cells = groups * spec.bins
     with localcontext(digits()):
@@ -208,7 +206,7 @@ def weight_of(
     weight = min(max(weight, SMALLEST_WEIGHT), 1.0)
     while (smoothed_guarantee(cells, spec.draws, records, weight).epsilon or 0.0) > spec.epsilon:
         weight = math.nextafter(weight, 2.0)
-    return weight, {"epsilon": spec.epsilon}, records
+    return weight, records
 
 
 def make(spec: SmoothedHistogramMechanism, records: PublicRecords) -> SmoothedHistogram:
@@ -221,11 +219,11 @@ def make(spec: SmoothedHistogramMechanism, records: PublicRecords) -> SmoothedHi
     """
     groups = records.groups
     assert spec.domain is not None  # checked
-    weight, requested, n = weight_of(spec, records.n, count_of(groups))
+    weight, n = weight_of(spec, records.n, count_of(groups))
     return SmoothedHistogram(
         domain=spec.domain,
         calibration="exact" if spec.weight is None else "weight",
-        requested=requested,
+        requested=spec.requested(),
         bins=spec.bins,
         draws=spec.draws,
         n=n,
@@ -244,6 +242,6 @@ def stated(spec: SmoothedHistogramMechanism, records: PublicRecords) -> Stated:
     """
     groups = records.groups
     count = count_of(groups)
-    weight, _, n = weight_of(spec, records.n, count)
+    weight, n = weight_of(spec, records.n, count)
     own = {"bins": spec.bins, "draws": spec.draws, "weight": weight, "scale": []} | groups_stated(groups)
     return own, with_groups(smoothed_guarantee(count * spec.bins, spec.draws, n, weight), groups)

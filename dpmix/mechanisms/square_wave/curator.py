@@ -175,7 +175,7 @@ def make(spec: SquareWaveMechanism, records: PublicRecords) -> SquareWave:
     """
     assert spec.domain is not None and spec.epsilon is not None  # checked
     ratio, reach = ratio_and_reach(spec, len(spec.domain))
-    asked = {"epsilon": float(spec.epsilon)}
+    asked = spec.requested()
     return SquareWave(domain=spec.domain, cells=spec.cells, reach=reach, ratio=ratio, requested=asked)
 
 

@@ -193,8 +193,7 @@ def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
         When it cannot be met.
     """
     assert spec.domain is not None  # checked
-    name = next(k for k in ("epsilon", "rho", "scale") if getattr(spec, k) is not None)
-    asked = float(getattr(spec, name))
+    ((name, asked),) = spec.requested().items()
     made = Wavelet(
         domain=spec.domain,
         calibration="scale" if name == "scale" else spec.calibration,
