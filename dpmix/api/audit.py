@@ -156,7 +156,7 @@ class Audit(Tabulated):
         stated = f"epsilon = {figure(self.epsilon)}" + (
             f", delta = {figure(self.delta, 3)}" if self.delta else ""
         )
-        databases = f"two databases of {_plural(self.records, 'record')}"
+        databases = f"two databases of {_records(self.records)}"
         if self.records != self.stated:
             databases += f" (stated: {self.stated:,}, on which the guarantee does not depend)"
         lines = [
@@ -340,7 +340,7 @@ def _check_of(runs: int) -> Callable[[int, int], None]:
         most = (_MOST // numbers - LOOKED_AT) // 4
         fewer = f"give --runs {most} at most, or " if most >= _LEAST else ""
         raise UsageError(
-            f"--runs: {runs:,} releases of each of four databases of {_plural(records, 'record')} would take "
+            f"--runs: {runs:,} releases of each of four databases of {_records(records)} would take "
             f"too long; {fewer}audit what the spec states for fewer records (its key n)"
         )
 
@@ -381,8 +381,8 @@ def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:
     return rho_to_epsilon(claim.rho, _DELTA), _DELTA
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+def _records(count: int) -> str:
+    return f"{count:,} record{'s' * (count != 1)}"
 
 
 @contextmanager

@@ -37,7 +37,7 @@ _BLOCK = 1 << 20
 Ints = NDArray[np.int64]
 
 
-def ratio_below(epsilon: Fraction, key: str = "mechanism.epsilon") -> Fraction:
+def ratio_below(epsilon: Fraction) -> Fraction:
     """Return a ratio r just below e^eps: eps - log r is above 0 and below 1e-9 eps.
 
     Its denominator is a power of two, as small as that takes, and its numerator has 64 digits in base two at
@@ -47,17 +47,18 @@ def ratio_below(epsilon: Fraction, key: str = "mechanism.epsilon") -> Fraction:
     Raises
     ------
     PrivacyError
-        Where epsilon is so small that the ratio is 1, or too large, naming `key`.
+        Where epsilon is so small that the ratio is 1, or too large.
     """
     if not epsilon >= Fraction(SMALLEST_EPSILON):
         raise PrivacyError(
-            f"{key}: {float(epsilon):g} for one answer makes all answers equally likely, the ratio of their "
-            f"chances being 1, so that nothing is released; ask for {SMALLEST_EPSILON:g} or more"
+            f"mechanism.epsilon: {float(epsilon):g} for one answer makes all answers equally likely, the "
+            f"ratio of their chances being 1, so that nothing is released; ask for {SMALLEST_EPSILON:g} or "
+            "more"
         )
     if epsilon > Fraction(LARGEST_EPSILON):
         raise PrivacyError(
-            f"{key}: {float(epsilon):g} for one answer is beyond {LARGEST_EPSILON:g}, up to which it can be "
-            "drawn and read; ask for less"
+            f"mechanism.epsilon: {float(epsilon):g} for one answer is beyond {LARGEST_EPSILON:g}, up to "
+            "which it can be drawn and read; ask for less"
         )
     with localcontext(digits(400)):
         power = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()

@@ -257,7 +257,7 @@ class RunSpec(Section):
         return dump_yaml(self.to_dict())
 
     @classmethod
-    def from_yaml(cls, text: str, source_dir: Path | None = None) -> "RunSpec":
+    def from_yaml(cls, text: str) -> "RunSpec":
         """Check a spec given as YAML text.
 
         Raises
@@ -267,7 +267,7 @@ class RunSpec(Section):
         """
         from dpmix.spec.yamltext import parse_yaml
 
-        return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
+        return check_spec(parse_yaml(text), Path())
 
     def for_analyst(self) -> "RunSpec":
         """Return the spec as it may go into outputs of the analyst's side: what draws depend on, and reports.

@@ -62,15 +62,15 @@ class MultivariateNormal(NamedTuple):
 
 
 @njit
-def spread_normal(rng, factor, scale, x):
-    """Add `scale` times a normal vector of covariance factor factor' to `x`."""
+def spread_normal(rng, factor, x):
+    """Add a normal vector of covariance factor factor' to `x`."""
     d = len(x)
     e = np.empty(d)
     for i in range(d):
         e[i] = rng.standard_normal()
     for i in range(d):
         for r in range(i + 1):
-            x[i] += scale * factor[i, r] * e[r]
+            x[i] += factor[i, r] * e[r]
 
 
 @njit
@@ -147,7 +147,7 @@ def _draw_record(kernel: MultivariateNormal, rng, theta, h):
     factor = np.zeros((d, d))
     cholesky(theta[d:, h].copy().reshape(d, d), factor)
     y = theta[:d, h].copy()
-    spread_normal(rng, factor, 1.0, y)
+    spread_normal(rng, factor, y)
     return y
 
 

@@ -110,7 +110,7 @@ def _draw_of(rng, values, variances, z, theta, h):
     none = variances[:0]
     _factor(theta, h, d, none, factor)
     y = theta[:d, h].copy()
-    spread_normal(rng, factor, 1.0, y)
+    spread_normal(rng, factor, y)
     gap = np.empty(d)
     for c in range(d):
         gap[c] = values[i, c] - y[c] - math.sqrt(variances[c]) * rng.standard_normal()
