@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_2_PI = math.sqrt(2.0 / math.pi)
 _PER_ROOT_2_PI = 1.0 / math.sqrt(2.0 * math.pi)
+NEAR = 0.425  # of 1/2: probabilities whose quantiles have an expansion about 0
 _FAR = 5.0  # standard deviations, from which on quantiles are found by Newton steps from the exponential's
 
 
@@ -103,21 +104,37 @@ def _exceeded(share, a, b):
 def lower_quantile(p):
     """Return the t below which a standard normal lies with probability p (Wichura 1988, AS 241)."""
     q = p - 0.5
-    if abs(q) <= 0.425:
-        r = 0.180625 - q * q
-        num = 2.5090809287301226727e3 * r + 3.3430575583588128105e4
-        num = (num * r + 6.7265770927008700853e4) * r + 4.5921953931549871457e4
-        num = (num * r + 1.3731693765509461125e4) * r + 1.9715909503065514427e3
-        num = (num * r + 1.3314166789178437745e2) * r + 3.3871328727963666080e0
-        den = 5.2264952788528545610e3 * r + 2.8729085735721942674e4
-        den = (den * r + 3.9307895800092710610e4) * r + 2.1213794301586595867e4
-        den = (den * r + 5.3941960214247511077e3) * r + 6.8718700749205790830e2
-        den = (den * r + 4.2313330701600911252e1) * r + 1.0
-        return q * num / den
-    r = p if q < 0.0 else 1.0 - p
-    if not r > 0.0:
+    if abs(q) <= NEAR:
+        return quantile_near(q)
+    tail = p if q < 0.0 else 1.0 - p
+    if not tail > 0.0:
         return -math.inf if q < 0.0 else math.inf
-    r = math.sqrt(-math.log(r))
+    far = quantile_beyond(math.log(tail))
+    return -far if q < 0.0 else far
+
+
+@njit
+def quantile_near(q):
+    """Return the t below which a standard normal lies with probability 1/2 + q, |q| <= `NEAR`, by AS 241."""
+    r = 0.180625 - q * q
+    num = 2.5090809287301226727e3 * r + 3.3430575583588128105e4
+    num = (num * r + 6.7265770927008700853e4) * r + 4.5921953931549871457e4
+    num = (num * r + 1.3731693765509461125e4) * r + 1.9715909503065514427e3
+    num = (num * r + 1.3314166789178437745e2) * r + 3.3871328727963666080e0
+    den = 5.2264952788528545610e3 * r + 2.8729085735721942674e4
+    den = (den * r + 3.9307895800092710610e4) * r + 2.1213794301586595867e4
+    den = (den * r + 5.3941960214247511077e3) * r + 6.8718700749205790830e2
+    den = (den * r + 4.2313330701600911252e1) * r + 1.0
+    return q * num / den
+
+
+@njit
+def quantile_beyond(log_tail):
+    """Return the t > 0 above which a standard normal lies with a probability of this logarithm, by AS 241.
+
+    It is below 1/2 - `NEAR`, to 1e-15 or so of t.
+    """
+    r = math.sqrt(-log_tail)
     if r <= 5.0:
         r -= 1.6
         num = 7.74545014278341407640e-4 * r + 2.27238449892691845833e-2
@@ -138,7 +155,7 @@ def lower_quantile(p):
         den = (den * r + 1.84631831751005468180e-5) * r + 7.86869131145613259100e-4
         den = (den * r + 1.48753612908506148525e-2) * r + 1.36929880922735805310e-1
         den = (den * r + 5.99832206555887937690e-1) * r + 1.0
-    return -num / den if q < 0.0 else num / den
+    return num / den
 
 
 @njit

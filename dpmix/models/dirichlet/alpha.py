@@ -40,6 +40,7 @@ from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Scores, no_scores
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, gamma_mle, in_range, release_generator
 from dpmix.models.dirichlet.model import CompositionPart, parts_of, settings_of
+from dpmix.numerics.bounded_normal import NEAR, quantile_beyond, quantile_near
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
@@ -178,54 +179,9 @@ def _score(shape, x):
 
 @njit
 def normal_score(log_p):
-    """Return z with log Phi(z) = `log_p` <= log(1/2) (Wichura 1988, AS 241), to 1e-15 or so."""
-    p = math.exp(log_p)
-    q = p - 0.5
-    if q >= -0.425:
-        r = 0.180625 - q * q
-        above = (
-            ((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
-            + 45921.953931549871457
-        ) * r
-        above = ((above + 13731.693765509461125) * r + 1971.5909503065514427) * r
-        above = (above + 133.14166789178437745) * r + 3.387132872796366608
-        below = (
-            ((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
-            + 21213.794301586595867
-        ) * r
-        below = ((below + 5394.1960214247511077) * r + 687.1870074920579083) * r
-        below = (below + 42.313330701600911252) * r + 1.0
-        return q * above / below
-    r = math.sqrt(-log_p)
-    if r <= 5.0:
-        r -= 1.6
-        above = (
-            ((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r
-            + 1.27045825245236838258
-        ) * r
-        above = ((above + 3.64784832476320460504) * r + 5.7694972214606914055) * r
-        above = (above + 4.6303378461565452959) * r + 1.42343711074968357734
-        below = (
-            ((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r
-            + 0.14810397642748007459
-        ) * r
-        below = ((below + 0.68976733498510000455) * r + 1.6763848301838038494) * r
-        below = (below + 2.05319162663775882187) * r + 1.0
-        return -above / below
-    r -= 5.0
-    above = (
-        ((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r
-        + 0.026532189526576123093
-    ) * r
-    above = ((above + 0.29656057182850489123) * r + 1.7848265399172913358) * r
-    above = (above + 5.4637849111641143699) * r + 6.6579046435011037772
-    below = (
-        ((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r
-        + 7.868691311456132591e-4
-    ) * r
-    below = ((below + 0.0148753612908506148525) * r + 0.13692988092273580531) * r
-    below = (below + 0.59983220655588793769) * r + 1.0
-    return -above / below
+    """Return z with log Phi(z) = `log_p` <= log(1/2), to 1e-15 or so."""
+    q = math.exp(log_p) - 0.5
+    return quantile_near(q) if q >= -NEAR else -quantile_beyond(log_p)
 
 
 @njit
