@@ -113,6 +113,10 @@ class Guarantee:
         stated = {name: value for name, value in found.items() if value is not None}
         return stated | {"proved": self.proved} if stated else {}
 
+    def within(self, requested: Mapping[str, float]) -> bool:
+        """Whether none of its numbers exceeds one that was asked for, by name."""
+        return all((getattr(self, name) or 0.0) <= value for name, value in requested.items())
+
     def of_public_part(self) -> Guarantee:
         """Return what a release of one part of a table guarantees where the parts are public."""
         return replace(self, adjacency=Adjacency.PUBLIC_PARTS)

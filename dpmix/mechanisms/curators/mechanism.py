@@ -27,7 +27,7 @@ from dpmix.errors import PrivacyError
 from dpmix.laws.additive import noise_of_scale
 from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.privacy.accounting import Guarantee, compose
+from dpmix.privacy.accounting import Guarantee, compose, sum_up
 from dpmix.privacy.exact import source_of
 from dpmix.privacy.near_outputs import LARGEST_EPSILON, NearOutputs, draw_columns
 from dpmix.privacy.noise import AdditiveNoise, Kind, noisy, released_order
@@ -504,11 +504,9 @@ def width(pair: tuple[float, float]) -> float:
     low, high = pair
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
-    exact = Fraction(high) - Fraction(low)
-    nearest = high - low
-    if not math.isfinite(nearest):
+    if not math.isfinite(high - low):
         raise PrivacyError(f"the bounds [{low:g}, {high:g}] are too far apart")
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return sum_up((high, -low))
 
 
 # What an audit is told: neighbouring databases, and losses of what is drawn of them

@@ -171,8 +171,7 @@ def least_scale(
     """
     for attempt in range(60):
         made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
-        total = made.guarantee
-        if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+        if made.guarantee.within(requested):
             return made
     asked = ", ".join(f"{name} = {value:g}" for name, value in requested.items())
     raise PrivacyError(f"no {noise + ' ' * bool(noise)}noise meets {asked}")

@@ -47,8 +47,7 @@ def make(spec: GaussianMechanism, records: PublicRecords) -> Gaussian:
         share = 0.5 * mu * mu / len(domain)
         noises = [calibrated("gaussian", root * width(p) / mu, width(p), share) for p in domain]
         made = Gaussian(domain, tuple(n.scale for n in noises), calibration, requested, spec.delta)
-        total = made.guarantee
-        if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+        if made.guarantee.within(requested):
             return made
         mu *= 1 - 1e-15
     raise PrivacyError(f"no Gaussian noise meets {requested}")

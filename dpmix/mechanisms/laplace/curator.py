@@ -44,7 +44,7 @@ def make(spec: LaplaceMechanism, records: PublicRecords) -> Laplace:
     for _ in range(60):
         noises = [calibrated("laplace", width(p) / share, width(p), share) for p in domain]
         made = Laplace(domain, tuple(n.scale for n in noises), spec.calibration, requested)
-        if float(getattr(made.guarantee, name)) <= asked:
+        if made.guarantee.within(requested):
             return made
         share *= 1 - 4e-16  # the sum over columns, or rho, was rounded above what was asked
     raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")

@@ -211,7 +211,7 @@ def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
         else:
             scale = made.s * (1 + (2.0**attempt - 1) * 2.0**-52)
         found = replace(made, s=scale)
-        if float(getattr(found.guarantee, name)) <= asked:
+        if found.guarantee.within(found.requested):
             return found
     raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
 
