@@ -24,9 +24,8 @@ from dpmix.mechanisms.channels.channel_functions import (
     log_marginal,
     noise_density,
 )
-from dpmix.mechanisms.channels.histograms import log_count
+from dpmix.mechanisms.channels.histograms import HistogramBins
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.histogram_mixture.mixture_sweep import MOST_STICKS, TAIL, sticks_for
@@ -137,7 +136,7 @@ def check_pair(spec: RunSpec, release: Release, channel: Any, kernel: Any) -> No
             f"{lacking[0]} is not registered for {names}{advice}"
         )
     proposing = spec.sampler.can.proposes(spec.sampler.latent)
-    if proposing and pair[:1] not in (*noise_density.registered, *log_count.registered):
+    if proposing and pair[0] is not HistogramBins and pair[:1] not in noise_density.registered:
         raise SpecError(
             f"sampler.kind: {spec.sampler.kind} proposes records, and noise_density is not registered for "
             f"{pair[0].__name__}; register it, or use neal8"
@@ -241,8 +240,8 @@ def counts_of(
     """
     counts: Counts | HistogramCounts
     if release.mechanism.released == "histogram":
-        edges = release.mechanism.edges()
-        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
+        law = expect(release.mechanism, HistogramLaw)
+        counts = HistogramCounts(law.likelihood(release.values, release.n), release.n, law.edges())
     else:
         counts = count_release(spec, release, seen, column)
     return CountsMixture(counts, seen.channel, kernel, mixing, learned)
@@ -358,14 +357,15 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
         )
     nothing = Observation(np.empty(0), None, np.empty((0, 1)), ("released",), np.nan)
     kernel, origin, _ = kernel_of(spec, release, nothing, [0])
+    law = expect(release.mechanism, HistogramLaw)
     return task_of(
         spec,
         release,
         HistogramMixture(
-            histogram_likelihood(release),
+            law.likelihood(release.values, release.n),
             release.n,
-            release.mechanism.edges(),
-            release.mechanism.group_names,
+            law.edges(),
+            law.group_names,
             kernel,
             mixing,
             sticks,

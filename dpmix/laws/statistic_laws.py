@@ -137,8 +137,16 @@ class HistogramLaw(Law):
         """Scale of the noise on counts; NaN where draws are released."""
         raise NotImplementedError
 
+    def likelihood(self, values: Floats, n: int) -> Any:
+        """Return the log-likelihoods of the numbers of n records in the bins, given what was released.
+
+        With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j
+        (`dpmix.mechanisms.channels.count_likelihoods`).
+        """
+        raise NotImplementedError
+
     def channel(self, values: Floats, n: int) -> Any:
-        """Return the compiled channel of released values (rows,) of n records."""
+        """Return the compiled channel of released values (rows, 1) of n records, of one group."""
         raise NotImplementedError
 
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
@@ -155,6 +163,5 @@ class HistogramLaw(Law):
 
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return the numbers of the records; see `Law`."""
-        column = values[:, 0]
-        channel = self.channel(column, n)
+        channel, column = self.channel(values, n), values[:, 0]
         return Observation(np.arange(n, dtype=np.float64), channel, column, ("released",), self.noise_scale)

@@ -11,7 +11,7 @@ import math
 
 from dpmix.kernels import draw_record, value
 from dpmix.mechanisms.channels.channel_functions import augment, log_marginal, noise_density, settle
-from dpmix.mechanisms.channels.histograms import bin_of, log_count
+from dpmix.mechanisms.channels.histograms import HistogramBins, bin_of, log_count_of
 from dpmix.numerics.jit import dispatch, njit
 
 
@@ -50,8 +50,8 @@ def _odds_global(channel, kernel, i, z, present, values):
     if old == new:
         return 1.0, 1.0
     before, after = channel.counts[old], channel.counts[new]
-    change = log_count(channel, new, after + 1) - log_count(channel, new, after)
-    change += log_count(channel, old, before - 1) - log_count(channel, old, before)
+    change = log_count_of(channel, new, after + 1) - log_count_of(channel, new, after)
+    change += log_count_of(channel, old, before - 1) - log_count_of(channel, old, before)
     return math.exp(min(change, 700.0)), 1.0
 
 
@@ -113,16 +113,19 @@ def _no_augmenting(channel, kernel, rng, z, theta, labels, order, k):
     """Do nothing: the channel has no variables of its own."""
 
 
+_ASKED = odds, keep, estimates, move_latents
+for _function, _answer in zip(
+    _ASKED, (_odds_global, _keep_global, _estimates_global, _move_global), strict=True
+):
+    _function.register(_answer, HistogramBins)
+
+
 def complete() -> None:
     """Register what follows for channels, and pairs of a channel and a kernel, that there are by now."""
-    asked = odds, keep, estimates, move_latents
-    for stated, answers in (
-        (noise_density, (_odds_local, _keep_local, _estimates_local, _move_local)),
-        (log_count, (_odds_global, _keep_global, _estimates_global, _move_global)),
-    ):
-        for classes in [each for each in stated.registered if each not in odds.registered]:
-            for function, answer in zip(asked, answers, strict=True):
-                function.register(answer, *classes)
+    answers = _odds_local, _keep_local, _estimates_local, _move_local
+    for classes in [each for each in noise_density.registered if each not in odds.registered]:
+        for function, answer in zip(_ASKED, answers, strict=True):
+            function.register(answer, *classes)
     for pair in log_marginal.registered:
         if pair not in augment.registered:
             settle.register(_no_settling, *pair)

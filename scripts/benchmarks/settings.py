@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpmix.data.simulations import three_betas, three_gaussians
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.histograms import smoothed_histogram
+from dpmix.mechanisms.channels.count_likelihoods import SmoothedDraws, released
+from dpmix.mechanisms.channels.histograms import histogram_bins
 from dpmix.mechanisms.channels.rows import GaussianRows, laplace_rows
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
@@ -83,8 +84,9 @@ def _smoothed(epsilon: float, n: int, detail: str) -> Built:
     rng = np.random.default_rng(2)
     edges = equal_edges((0.0, 1.0), BINS)
     counts = np.histogram(_betas(n), edges)[0]
-    released = (rng.choice(BINS, draws, p=(1.0 - weight) * counts / n + weight / BINS) + 0.5) / BINS
-    return np.arange(float(n)), smoothed_histogram(released, n, weight, edges), Beta(*BETA, 0.0, 1.0)
+    drawn = released(rng.choice(BINS, draws, p=(1.0 - weight) * counts / n + weight / BINS), BINS)
+    likelihood = SmoothedDraws(drawn, (1.0 - weight) * BINS / n, weight)
+    return np.arange(float(n)), histogram_bins(likelihood, n, edges), Beta(*BETA, 0.0, 1.0)
 
 
 def _pairs(epsilon: float, n: int, noise: str) -> Built:

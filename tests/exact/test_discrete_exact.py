@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmix.models.counts import cell_counts as cc
+from dpmix.mechanisms.channels import count_likelihoods as cc
 from dpmix.models.counts.latent_counts import (
     Latent,
     cell_prior,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.columns.cells import Counts
+from dpmix.mechanisms.channels.count_likelihoods import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.numerics.mixing import PitmanYor

@@ -17,7 +17,7 @@ from scipy import stats
 
 from dpmix.kernels import NormalNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base, with_base
-from dpmix.models.counts.cell_counts import log_likelihood
+from dpmix.mechanisms.channels.count_likelihoods import log_likelihood
 from dpmix.models.counts_mixture import mixture_sweep
 from dpmix.models.counts_mixture.mixture_sweep import draw_random_measure
 from dpmix.numerics import loops

@@ -9,13 +9,15 @@ import numpy as np
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.channel_functions import settle
-from dpmix.mechanisms.channels.histograms import perturbed_histogram, smoothed_histogram
+from dpmix.mechanisms.channels.count_likelihoods import NOISES, CountsWithNoise, SmoothedDraws, released
+from dpmix.mechanisms.channels.histograms import histogram_bins
 from dpmix.mechanisms.channels.rows import GaussianRows, Rows, laplace_rows
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.mechanisms.wavelet.channel import wavelet_cells
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from tests.oracles.joint import Model
@@ -92,11 +94,13 @@ def _histogram(kind: str, parameters: Any, z: Any, n: int | None) -> Any:
     if n is None:
         raise ValueError("a histogram does not say how many records it is of")
     lo, width = parameters[-2:]
-    edges = np.linspace(lo, lo + width, parameters[0] + 1)
+    bins, edges = parameters[0], np.linspace(lo, lo + width, parameters[0] + 1)
     if kind == "smoothed":
-        return smoothed_histogram(z, n, parameters[1], edges)
+        weight = parameters[1]
+        drawn = released(cell_of(z, edges), bins)
+        return histogram_bins(SmoothedDraws(drawn, (1.0 - weight) * bins / n, float(weight)), n, edges)
     noise, scale = parameters[1:3]
-    return perturbed_histogram(z, n, scale, 2.0 if noise == "gaussian" else 1.0, edges)
+    return histogram_bins(CountsWithNoise(z, NOISES[noise], float(scale)), n, edges)
 
 
 def chain(

@@ -28,19 +28,18 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
     settle,
 )
-from dpmix.numerics.jit import dispatch, njit
+from dpmix.mechanisms.channels.count_likelihoods import CountsWithNoise, SmoothedDraws, log_count
+from dpmix.numerics.jit import njit
 
 
-class SmoothedBins(NamedTuple):
-    """Draws from the density (1 - w) m c_j / n + w on the bins (Wasserman and Zhou 2010).
+class HistogramBins(NamedTuple):
+    """A release of the histogram of all records, of which it is known how likely their counts make it.
 
-    released (m,) numbers of draws in each bin; slope (1 - w) m / n and weight w; edges (m - 1,) between the
-    bins; bins (n,) and counts (m,) of the records, as far as they are known.
+    likelihood: of the numbers of records in the bins (`dpmix.mechanisms.channels.count_likelihoods`); edges
+    (m - 1,) between the bins; bins (n,) and counts (m,) of the records, as far as they are known.
     """
 
-    released: Any
-    slope: float
-    weight: float
+    likelihood: Any
     lo: float
     width: float
     edges: Any
@@ -53,51 +52,13 @@ class SmoothedBins(NamedTuple):
         return ("bins", "counts")
 
 
-class PerturbedBins(NamedTuple):
-    """Counts with noise of density proportional to exp(-|e / scale|^power / power).
-
-    Laplace and two-sided geometric noise have power 1, Gaussian noise 2; released (m,) noisy counts; the rest
-    as in `SmoothedBins`.
-    """
-
-    released: Any
-    scale: float
-    power: float
-    lo: float
-    width: float
-    edges: Any
-    bins: Any
-    counts: Any
-
-    @property
-    def augmented(self) -> tuple[str, ...]:
-        """Names of the fields that a chain moves."""
-        return ("bins", "counts")
-
-
-def smoothed_histogram(
-    draws: NDArray[np.float64], n: int, weight: float, edges: NDArray[np.float64]
-) -> SmoothedBins:
-    """Return the channel of a smoothed histogram's draws (k,), of n records; edges (m + 1,) of the bins."""
-    bins = len(edges) - 1
-    places = np.searchsorted(edges[1:-1], draws, side="right")
-    released = np.bincount(places, minlength=bins).astype(np.float64)
-    slope = (1.0 - weight) * bins / n
-    return SmoothedBins(released, slope, float(weight), *_layout(n, edges))
-
-
-def perturbed_histogram(
-    counts: NDArray[np.float64], n: int, scale: float, power: float, edges: NDArray[np.float64]
-) -> PerturbedBins:
-    """Return the channel of noisy counts (m,) of n records; edges (m + 1,) of the bins."""
-    released = np.ascontiguousarray(counts, dtype=np.float64)
-    return PerturbedBins(released, float(scale), float(power), *_layout(n, edges))
-
-
-def _layout(n: int, edges: NDArray[np.float64]) -> tuple[Any, ...]:
+def histogram_bins(
+    likelihood: CountsWithNoise | SmoothedDraws, n: int, edges: NDArray[np.float64]
+) -> HistogramBins:
+    """Return the channel of a histogram of n records; edges (m + 1,) of the bins."""
     inner = np.ascontiguousarray(edges[1:-1], dtype=np.float64)
     bins, counts = np.zeros(n, dtype=np.int64), np.zeros(len(edges) - 1, dtype=np.int64)
-    return float(edges[0]), float(edges[-1] - edges[0]), inner, bins, counts
+    return HistogramBins(likelihood, float(edges[0]), float(edges[-1] - edges[0]), inner, bins, counts)
 
 
 @njit
@@ -113,27 +74,17 @@ def bin_of(channel, y):
     return low
 
 
-@dispatch()
-def log_count(channel, j, c):
-    """Return l_j(c), the log-likelihood of `c` records in bin j up to a constant."""
-
-
-@log_count.register
-def _log_count_smoothed(channel: SmoothedBins, j, c):
-    return channel.released[j] * math.log(channel.slope * c + channel.weight)
-
-
-@log_count.register
-def _log_count_perturbed(channel: PerturbedBins, j, c):
-    gap = abs(channel.released[j] - c) / channel.scale
-    return -gap if channel.power == 1.0 else -0.5 * gap * gap
+@njit
+def log_count_of(channel, j, c):
+    """Return the log-likelihood of `c` records in bin j, up to a constant."""
+    return log_count(channel.likelihood, channel.edges[:0], j, c)  # no noisy counts are latent
 
 
 @njit
 def _gain(channel, j):
     """Return l_j(c_j + 1) - l_j(c_j)."""
     c = channel.counts[j]
-    return log_count(channel, j, c + 1) - log_count(channel, j, c)
+    return log_count_of(channel, j, c + 1) - log_count_of(channel, j, c)
 
 
 def _hides(channel):
@@ -174,15 +125,16 @@ def _draw_latent(channel, kernel, rng, z, theta, h):
 @njit
 def _start_bin(channel, rng):
     """Draw a bin with probability proportional to the released count, negative ones taken as next to none."""
+    released = channel.likelihood.released
     total = 0.0
-    for j in range(len(channel.released)):
-        total += max(channel.released[j], 0.01)
+    for j in range(len(released)):
+        total += max(released[j], 0.01)
     u = rng.random() * total
-    for j in range(len(channel.released)):
-        u -= max(channel.released[j], 0.01)
+    for j in range(len(released)):
+        u -= max(released[j], 0.01)
         if u < 0.0:
             return j
-    return len(channel.released) - 1
+    return len(released) - 1
 
 
 def _draw_start_normal(channel, kernel, rng, z):
@@ -245,14 +197,13 @@ def _augment(channel, kernel, rng, z, theta, labels, order, k):
         factors[new] = math.exp(min(gains[new] - top, 600.0))
 
 
-for _channel in (SmoothedBins, PerturbedBins):
-    hides.register(_hides, _channel)
-    noise_variance.register(_noise_variance, _channel)
-    log_constant.register(_log_constant, _channel)
-    for _kernel, _draw_start in ((NormalNIG, _draw_start_normal), (Beta, _draw_start_beta)):
-        log_marginal.register(_log_marginal, _channel, _kernel)
-        fill_marginal.register(_fill_marginal, _channel, _kernel)
-        draw_latent.register(_draw_latent, _channel, _kernel)
-        draw_start.register(_draw_start, _channel, _kernel)
-        settle.register(_settle, _channel, _kernel)
-        augment.register(_augment, _channel, _kernel)
+hides.register(_hides, HistogramBins)
+noise_variance.register(_noise_variance, HistogramBins)
+log_constant.register(_log_constant, HistogramBins)
+for _kernel, _draw_start in ((NormalNIG, _draw_start_normal), (Beta, _draw_start_beta)):
+    log_marginal.register(_log_marginal, HistogramBins, _kernel)
+    fill_marginal.register(_fill_marginal, HistogramBins, _kernel)
+    draw_latent.register(_draw_latent, HistogramBins, _kernel)
+    draw_start.register(_draw_start, HistogramBins, _kernel)
+    settle.register(_settle, HistogramBins, _kernel)
+    augment.register(_augment, HistogramBins, _kernel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -24,6 +24,9 @@ from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 from dpmix.spec.capabilities import counted
 
+if TYPE_CHECKING:
+    from dpmix.mechanisms.channels.count_likelihoods import CountsWithNoise
+
 
 class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
@@ -37,11 +40,6 @@ class PerturbedHistogramLaw(HistogramLaw):
     def noise_scale(self) -> float:
         """Scale of the noise on each count."""
         return self.scale[0]
-
-    @property
-    def power(self) -> float:
-        """The p of noise whose log density is -|x/s|^p, up to factors."""
-        return 2.0 if self.noise in ("gaussian", "discrete_gaussian") else 1.0
 
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no count, or that there are others than the bins."""
@@ -68,11 +66,17 @@ class PerturbedHistogramLaw(HistogramLaw):
             f"{'is' if above == 1 else 'are'} above n = {n}: legal with noise, but check n and the bins"
         )
 
+    def likelihood(self, values: Floats, n: int) -> CountsWithNoise:
+        """Return the log-likelihoods of counts; see `HistogramLaw`."""
+        from dpmix.mechanisms.channels.count_likelihoods import NOISES, CountsWithNoise
+
+        return CountsWithNoise(np.ascontiguousarray(values[:, 0]), NOISES[self.noise], self.noise_scale)
+
     def channel(self, values: Floats, n: int) -> Any:
         """Return the channel of noisy counts."""
-        from dpmix.mechanisms.channels.histograms import perturbed_histogram
+        from dpmix.mechanisms.channels.histograms import histogram_bins
 
-        return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
+        return histogram_bins(self.likelihood(values, n), n, self.edges())
 
     def tabulated(self, values: Floats) -> dict[str, Any]:
         """Return counts by group and bin; see `Law`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -23,7 +23,11 @@ from dpmix.laws.law_base import (
 )
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.spec.capabilities import counted
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.channels.count_likelihoods import SmoothedDraws
 
 
 class SmoothedHistogramLaw(HistogramLaw):
@@ -71,11 +75,22 @@ class SmoothedHistogramLaw(HistogramLaw):
         column = values[:, 0]
         return first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
 
+    def likelihood(self, values: Floats, n: int) -> SmoothedDraws:
+        """Return the log-likelihoods of counts; see `HistogramLaw`."""
+        from dpmix.mechanisms.channels.count_likelihoods import SmoothedDraws, released
+
+        bins, groups = self.bins, max(1, len(self.group_names))
+        cells = cell_of(values[:, 0], self.edges())
+        if self.groups:
+            cells = values[:, 1].astype(np.int64) * bins + cells
+        slope = (1.0 - self.weight) * groups * bins / n
+        return SmoothedDraws(released(cells, groups * bins), slope, self.weight)
+
     def channel(self, values: Floats, n: int) -> Any:
         """Return the channel of draws."""
-        from dpmix.mechanisms.channels.histograms import smoothed_histogram
+        from dpmix.mechanisms.channels.histograms import histogram_bins
 
-        return smoothed_histogram(values, n, self.weight, self.edges())
+        return histogram_bins(self.likelihood(values, n), n, self.edges())
 
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
         """Draw numbers of draws in the bins."""

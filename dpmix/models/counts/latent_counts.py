@@ -2,8 +2,8 @@
 
 With the cell probabilities integrated out, c has a Dirichlet-multinomial prior, ``p(c) = n! Gamma(alpha) /
 Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the release a likelihood
-``exp(sum_j l_j(c_j))`` (`dpmix.models.counts.cell_counts`). Where the cells are those of several groups of
-unknown sizes, the prior has these, too.
+``exp(sum_j l_j(c_j))`` (`dpmix.mechanisms.channels.count_likelihoods`). Where the cells are those of several
+groups of unknown sizes, the prior has these, too.
 
 `sweep_records` holds the cell of each record and offers each a cell from its predictive distribution given
 the others, ``(alpha p_j + c_j) / (alpha + n - 1)``, by taking another record's cell or one from the base
@@ -47,7 +47,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.intervals import draw_normal_within
-from dpmix.models.counts.cell_counts import (
+from dpmix.mechanisms.channels.count_likelihoods import (
     GAUSSIAN,
     GEOMETRIC,
     CountsWithNoise,

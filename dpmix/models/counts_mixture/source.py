@@ -28,15 +28,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.counts.cell_counts import (
+from dpmix.mechanisms.channels.count_likelihoods import (
     GAUSSIAN,
     GEOMETRIC,
     CountsWithNoise,
     SmoothedDraws,
-    couple,
     log_likelihood,
-    log_release,
 )
+from dpmix.models.counts.cell_counts import couple, log_release
 from dpmix.models.counts.latent_counts import group_masses, make_latent, start_counts, sweep_counts
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.loops import LEAST, log, log_ratio
@@ -88,10 +87,10 @@ class FixedCounts(NamedTuple):
 class LatentCounts(NamedTuple):
     """Counts of the bins of a histogram.
 
-    release: their log-likelihoods (`dpmix.models.counts.cell_counts`); prior: what the masses of the bins say
-    of them; held: as `sweep_counts` takes them, its counts (B,) changed in place; moved, excess (B,): of a
-    proposal, and scratch; along (1,): whether moves of P take the counts along; given, following: rounds of
-    either kind in a sweep.
+    release: their log-likelihoods (`dpmix.mechanisms.channels.count_likelihoods`); prior: what the masses of
+    the bins say of them; held: as `sweep_counts` takes them, its counts (B,) changed in place; moved, excess
+    (B,): of a proposal, and scratch; along (1,): whether moves of P take the counts along; given, following:
+    rounds of either kind in a sweep.
     """
 
     release: Any

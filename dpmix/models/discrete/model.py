@@ -8,10 +8,10 @@ posterior, of which functionals are kept, and one record drawn from it.
   (`dpmix.models.discrete.continued_urn`, methods section 5). Draws are independent.
 - Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
   `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) continue the sequence likewise; else c is
-  latent, see `dpmix.models.counts.cell_counts` and `dpmix.models.counts.latent_counts`, and draws follow a
-  Markov chain: of pairs of cells at once (`latent: exact`), or record by record (`latent: metropolis`), each
-  proposal being accepted with probability e^-eps at least where the release is eps-DP. Within a cell the
-  model knows no more than the base measure.
+  latent, see `dpmix.mechanisms.channels.count_likelihoods` and `dpmix.models.counts.latent_counts`, and draws
+  follow a Markov chain: of pairs of cells at once (`latent: exact`), or record by record (`latent:
+  metropolis`), each proposal being accepted with probability e^-eps at least where the release is eps-DP.
+  Within a cell the model knows no more than the base measure.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.laws.every import expect
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
-from dpmix.models.counts.cell_counts import (
+from dpmix.mechanisms.channels.count_likelihoods import (
     NOISES,
     HiddenCounts,
     PolyaDraws,
@@ -47,7 +48,6 @@ from dpmix.models.counts.latent_counts import (
     sweep_counts,
     sweep_records,
 )
-from dpmix.models.counts.released_histogram import histogram_likelihood
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ATOMS, ColumnBase, Locations
 from dpmix.models.discrete.continued_urn import ContinuedUrn
@@ -368,7 +368,7 @@ class ProcessPosterior:
     exact_likelihood : bool
         Whether the likelihood of a draw is known.
     likelihood : NamedTuple, optional
-        Of latent counts (`dpmix.models.counts.cell_counts`); None where there is an urn.
+        Of latent counts (`dpmix.mechanisms.channels.count_likelihoods`); None where there is an urn.
     cells : array (J,)
         Base probabilities of the cells, where counts are latent.
     urn : Urn, optional
@@ -564,7 +564,7 @@ def _given_cells(
     fixed = fixed_atoms(columns, points)
     law = partial(ProcessPosterior, measure, base, fixed, measure, fixed, alpha, 0.0)
     if synthesis is None:
-        return law(True, histogram_likelihood(release), shares)
+        return law(True, expect(own, HistogramLaw).likelihood(release.values, release.n), shares)
     drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(synthesis.concentration), rtol=_AGREEMENT, atol=0.0):
         urn = ContinuedUrn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmix.kernels import fill_masses
 from dpmix.kernels.beta.kernel import A, B, Beta
 from dpmix.kernels.normal.kernel import MEAN, VARIANCE, NormalNIG
-from dpmix.models.counts.cell_counts import log_likelihood
+from dpmix.mechanisms.channels.count_likelihoods import log_likelihood
 from dpmix.models.counts.latent_counts import draw_shares, group_masses, make_latent, start_counts
 from dpmix.models.counts_mixture.coordinates import moments
 from dpmix.models.histogram_mixture.mixture_sweep import draw_random_measure, make_groups, sweep_groups
@@ -183,7 +183,7 @@ class HistogramMixture(ParametricModel):
     Parameters
     ----------
     likelihood : NamedTuple
-        Of the numbers of records in the G m bins (`dpmix.models.counts.cell_counts`).
+        Of the numbers of records in the G m bins (`dpmix.mechanisms.channels.count_likelihoods`).
     n : int
         Number of records of all groups together.
     edges : array (m + 1,)

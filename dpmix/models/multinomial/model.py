@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.laws.every import expect
+from dpmix.mechanisms.channels.count_likelihoods import NOISES, CountsWithNoise
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import cell_prior, make_latent, sweep_counts
 from dpmix.models.multinomial.release_law import KnownRelease, ListedCounts, known_of, listed, sweep_exchange
 from dpmix.models.multinomial.section import MultinomialModel, of_one_column

@@ -20,7 +20,7 @@ from dpmix import fit, summarize
 from dpmix.api.predictive import predictive_records
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
+from dpmix.mechanisms.channels.count_likelihoods import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.histogram_mixture.mixture_sweep import sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities, write_functionals
