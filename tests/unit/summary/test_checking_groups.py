@@ -188,6 +188,22 @@ def test_draws_keep_their_group_and_lie_in_their_bin() -> None:
     np.testing.assert_array_equal(found.reduce(whole), counts)
 
 
+def test_a_whole_release_keeps_bins_that_entries_join() -> None:
+    """Chains that hold the distribution function at fewer edges than the release has bins."""
+    rng = np.random.default_rng(2)
+    parameters, records = steps(rng)
+    release = mechanism_of(load_spec(spec_of("geometric")), 1, N).simulate(records, ["x"], rng)[0]
+    chains = chains_of("discrete", release, {**parameters, "cdf": parameters["cdf"][:, 1::2]})
+    chains.parameters[0].coords = {"point": np.array([0.5, 1.0])}
+    found = meaning_of(chains).replicator()
+    found.prepare([(0, np.array([0]))])
+    counts = found.replicate(0, 0, np.random.default_rng(5))
+    whole = found.whole(0, 0, np.random.default_rng(5))
+    assert counts.size == len(found.names) == 2 * len(NAMES)
+    assert whole.size == release.values.size
+    np.testing.assert_array_equal(found.reduce(whole), counts)
+
+
 def test_chains_without_probabilities_of_bins_are_not_checked() -> None:
     """As those of earlier versions."""
     rng = np.random.default_rng(2)
