@@ -29,6 +29,7 @@ from dpmix.errors import PrivacyError
 from dpmix.numerics.discrete_gaussian import WIDE, log_pmf
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_LOG_ERROR = 1e-12  # of log delta of Gaussian noise, where -700 <= log delta: see `gaussian_log_delta`
 _UP = 1 + 1e-11  # covers what the sums of discrete Gaussian noise lose in floating point
 _LOST = 16 * 2.0**-52  # of terms of a bound: more than an exponential, a logarithm and a quotient lose
 _MOST_TERMS = 2_000_000
@@ -190,8 +191,8 @@ def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def gaussian_log_delta(epsilon: float, mu: float) -> float:
     """Return the logarithm of the smallest delta at which Gaussian noise is (epsilon, delta)-DP.
 
-    `mu` is sensitivity over standard deviation. The absolute error is below 1e-12, in the far tail too, where
-    delta itself underflows.
+    `mu` is sensitivity over standard deviation. The absolute error is below `_LOG_ERROR`, in the far tail
+    too, where delta itself underflows.
 
     Raises
     ------
@@ -224,7 +225,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon >= 0 at which Gaussian noise is (epsilon, delta)-DP, rounded up."""
-    target = math.log(probability("delta", delta))
+    target = math.log(probability("delta", delta)) - _LOG_ERROR
     if gaussian_log_delta(0.0, mu) <= target:
         return 0.0
     high = max(1.0, 0.5 * mu * mu)
@@ -236,7 +237,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu = sensitivity / standard deviation that is (epsilon, delta)-DP, rounded down."""
     positive("epsilon", epsilon)
-    target = math.log(probability("delta", delta))
+    target = math.log(probability("delta", delta)) - _LOG_ERROR
     low = high = 1.0
     while gaussian_log_delta(epsilon, low) > target:
         low /= 2

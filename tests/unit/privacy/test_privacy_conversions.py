@@ -114,6 +114,18 @@ def test_gaussian_inverses_lie_on_the_boundary(epsilon: float, delta: float) -> 
     assert gaussian_log_delta(again, mu) <= math.log(delta)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.floats(1e-3, 50.0), st.floats(-60, -0.01).map(lambda e: 10.0**e))
+def test_gaussian_inverses_are_on_the_safe_side_exactly(epsilon: float, delta: float) -> None:
+    """By Balle and Wang's theorem in 60 digits, not by our own figures of delta."""
+    mu = gaussian_mu(epsilon, delta)
+    with mpmath.workdps(60):
+        target = mpmath.log(mpmath.mpf(delta))
+        assert exact_log_delta(epsilon, mu) <= target
+        again = gaussian_epsilon(mu, delta)
+        assert again == 0.0 or exact_log_delta(again, mu) <= target
+
+
 @given(st.floats(1e-3, 1.0), st.floats(1e-12, 0.5))
 def test_the_classical_calibration_is_safe_up_to_one(epsilon: float, delta: float) -> None:
     assert gaussian_delta(epsilon, classical_mu(epsilon, delta)) <= delta
