@@ -157,7 +157,7 @@ def fit(
     SamplerError
         When a chain fails.
     Interrupted
-        On SIGINT or SIGTERM in the main thread, with the state saved.
+        On a signal to stop in the main thread, with the state saved.
     """
     file_of(output, "output")
     job, final = _prepare(

@@ -198,7 +198,7 @@ def sweep(
     PrivacyError
         When a guarantee cannot be met, or the budget does not cover all releases; nothing was drawn then.
     Interrupted
-        On SIGINT or SIGTERM, with the state of all runs saved.
+        On a signal to stop, with the state of all runs saved.
     """
     for name, value in (("--jobs", jobs), ("--threads", threads)):
         if value is not None and whole_of(value, name) < 1:
@@ -287,7 +287,7 @@ def do_one(
     DpmixError
         As `sweep`, and when the run fails, which is noted for the table.
     Interrupted
-        On SIGINT or SIGTERM, with the state saved.
+        On a signal to stop, with the state saved.
     """
     from dpmix.api.sweep_run import do_run
 

@@ -23,7 +23,7 @@ from dpmix.api.privatize import privatize
 from dpmix.api.register import import_registered
 from dpmix.api.summarize import summarize
 from dpmix.errors import DataError
-from dpmix.run.exit_codes import explain, heed_signals
+from dpmix.run.exit_codes import explain, heed_signals, stopping
 from dpmix.run.progress import Watch
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading
@@ -65,7 +65,7 @@ def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
     DpmixError
         When it fails; what is done stays, and is gone on with.
     Interrupted
-        On SIGINT or SIGTERM while sampling, with the state saved.
+        On a signal to stop while sampling, with the state saved.
     """
     import_registered(told["registered"])
     run = Planned(told["name"], told["label"], told["seed"], told["contents"], Path(told["base"]))
@@ -149,7 +149,9 @@ def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Ro
 
 def main() -> None:
     """Do the runs that come in, one after the other, until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in stopping():
+        if number != signal.SIGTERM:  # which whoever started this sends, who hears the others too
+            signal.signal(number, signal.SIG_IGN)
     heed_signals()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints does not disturb the lines

@@ -376,8 +376,10 @@ def _without_main() -> Iterator[None]:
 
 
 def _deaf() -> None:
-    """Leave Ctrl-C to the process that waits for this one."""
+    """Leave Ctrl-C, and a terminal that goes, to the process that waits for this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _on_cluster(pieces: Sequence[Piece], grid: TallyGrid, address: str) -> Iterator[Found]:

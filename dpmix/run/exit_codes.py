@@ -75,9 +75,18 @@ def put_off(number: int, frame: FrameType | None) -> bool:
     return False
 
 
+def stopping() -> tuple[signal.Signals, ...]:
+    """Return the signals that ask to stop: Ctrl-C, SIGTERM, a terminal that goes (not under `nohup`)."""
+    hangup: signal.Signals | None = getattr(signal, "SIGHUP", None)  # which not every system has
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        return signal.SIGINT, signal.SIGTERM
+    return signal.SIGINT, signal.SIGTERM, hangup
+
+
 def heed_signals() -> None:
-    """Have SIGINT and SIGTERM interrupt this process, so that what is half written is cleaned up."""
-    signal.signal(signal.SIGTERM, interrupt)
+    """Have signals that ask to stop interrupt this process, so that what is half written is cleaned up."""
+    for number in stopping()[1:]:
+        signal.signal(number, interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started us holds it off
         signal.signal(signal.SIGINT, interrupt)
 
@@ -96,7 +105,7 @@ def end(code: int) -> NoReturn:
 
 
 def _deafen() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stopping():
         signal.signal(number, signal.SIG_IGN)
 
 

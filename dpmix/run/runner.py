@@ -24,14 +24,14 @@ from numpy.random import PCG64, Generator, SeedSequence
 
 from dpmix.errors import DpmixError, Interrupted, SamplerError
 from dpmix.numerics.jit import compiling, keeps_code
-from dpmix.run.exit_codes import put_off
+from dpmix.run.exit_codes import put_off, stopping
 from dpmix.run.progress import ChainProgress, Watch
 
 if TYPE_CHECKING:
     from dpmix.run.model_protocols import ModelChain, Samples
     from dpmix.run.workspace import Workspace
 
-# Stopping on SIGINT and SIGTERM: work that goes in pieces looks between them whether to stop
+# Stopping on signals: work that goes in pieces looks between them whether to stop
 
 
 class Stop:
@@ -96,12 +96,12 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Give a `Stop` that SIGINT and SIGTERM ask, in the main thread; elsewhere signals are left alone."""
+    """Give a `Stop` that signals to stop ask, in the main thread; elsewhere signals are left alone."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop.handle) for number in stopping()}
     try:
         yield stop
     finally:

@@ -410,7 +410,7 @@ def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> 
         "print('back from C', flush=True)\n"
         "try:\n    time.sleep(20)\nexcept KeyboardInterrupt:\n    print('interrupted')"
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         done = subprocess.run(
             [sys.executable, "-c", code.format(number=int(number))],
             capture_output=True,
@@ -433,7 +433,7 @@ def test_an_interruption_of_a_fit_that_compiles_comes_a_little_later() -> None:
         "        time.sleep(20)\n"
         "except Interrupted:\n    print('interrupted')"
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         done = subprocess.run(
             [sys.executable, "-c", code.format(number=int(number))],
             capture_output=True,
@@ -442,6 +442,24 @@ def test_an_interruption_of_a_fit_that_compiles_comes_a_little_later() -> None:
             timeout=60,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "back from C\ninterrupted\n", "")
+
+
+def test_a_terminal_that_goes_stops_what_nohup_does_not_hold() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from dpmix.run.exit_codes import heed_signals\n"
+        "from dpmix.run.runner import stop_on_signals\n"
+        "if sys.argv[1] == 'nohup':\n    signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "heed_signals()\n"
+        "with stop_on_signals() as stop:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n    print(stop.asked)\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGHUP)\n    print('went on')\n"
+        "except KeyboardInterrupt:\n    print('interrupted')"
+    )
+    for how, said in (("nohup", "False\nwent on\n"), ("shell", "True\ninterrupted\n")):
+        command = [sys.executable, "-c", code, how]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert done.stdout == said
 
 
 def test_names_do_nothing_at_a_terminal(tmp_path: Path) -> None:

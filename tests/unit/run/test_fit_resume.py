@@ -46,7 +46,10 @@ def _wait_for(folder: Path, pattern: str, process: Any, since: float = 0.0) -> N
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.matrix), "SIGKILL"])
+@pytest.mark.parametrize(
+    "name",
+    ["SIGINT", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("SIGTERM", "SIGHUP")), "SIGKILL"],
+)
 def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_path: Path) -> None:
     number = signal.Signals[name]
     output = tmp_path / "c.h5"
