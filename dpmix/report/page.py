@@ -135,6 +135,11 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
             " The line of dots and dashes is an estimate without a model, by EM with smoothing; it has no "
             "band."
         )
+    if not density.resolved:
+        caption += (
+            f" The density is {NOT_RESOLVED.format(len(density.grid))}: lines and band between the points do "
+            "not show it."
+        )
     if steps is not None and steps.outside >= 0.005:
         caption += f" {100 * steps.outside:.0f}% of the {steps.values} lie outside this range."
     return caption
@@ -238,17 +243,25 @@ def _traces(summary: Summary) -> list[str]:
         f'<li><span style="background:{colour}"></span>{escape(name)}</li>'
         for colour, name in plots.chain_legend(summary)
     )
+    drawn = {"Trace": plots.trace_figure}
+    note = (
+        "Traces: each line joins the means of up to 150 stretches of one chain; the grey shade is the range "
+        "of all chains."
+    )
+    if len(summary.chain_ids) > 1:  # the ranks of one chain alone are level, whatever it does
+        drawn["Ranks"] = plots.rank_figure
+        note += (
+            " Ranks: each chain's share of the ranks, from the smallest draws (left) to the largest (right); "
+            "chains that sample the same distribution stay near 1."
+        )
     pairs = "".join(
-        f"<figure>{image(plots.trace_figure(summary, name), _trace_finding(summary, name, 'Trace'))}</figure>"
-        f"<figure>{image(plots.rank_figure(summary, name), _trace_finding(summary, name, 'Ranks'))}</figure>"
+        f"<figure>{image(figure(summary, name), _trace_finding(summary, name, what))}</figure>"
         for name in shown
+        for what, figure in drawn.items()
     )
     return [
         *([chosen] if len(shown) < len(summary.series) else []),
-        f'<ul class="key">{key}</ul>\n<div class="pairs">{pairs}</div>\n'
-        '<p class="note">Traces: each line joins the means of up to 150 stretches of one chain; the grey '
-        "shade is the range of all chains. Ranks: each chain's share of the ranks, from the smallest draws "
-        "(left) to the largest (right); chains that sample the same distribution stay near 1.</p>",
+        f'<ul class="key">{key}</ul>\n<div class="pairs">{pairs}</div>\n<p class="note">{note}</p>',
     ]
 
 

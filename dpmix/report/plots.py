@@ -215,7 +215,10 @@ def trace_figure(summary: Summary, name: str) -> Figure:
 
 
 def rank_figure(summary: Summary, name: str) -> Figure:
-    """How the ranks of each chain's draws among all draws are spread: level lines when the chains agree."""
+    """How the ranks of each chain's draws among all draws are spread: level lines when the chains agree.
+
+    Of one chain alone they are level whatever it does.
+    """
     series = summary.series[name]
     chains, draws = series.shape
     bins = max(2, min(_RANK_BINS, draws // 5))
@@ -388,9 +391,6 @@ def joint_figure(summary: Summary) -> Figure:
 # The section of a report on clusters by value: their probabilities with bands
 
 
-_COLOURS = (BLUE, ORANGE, GREEN, INK, GREY)
-
-
 def cluster_pictures(found: ClustersByValue | None, label: str, *, released_too: bool = True) -> list[str]:
     """Return the pictures of clusters by value, `label` at their axis; none where there are none.
 
@@ -405,11 +405,13 @@ def cluster_pictures(found: ClustersByValue | None, label: str, *, released_too:
         "partition of values with the least expected variation of information that was found; in every "
         "draw a component counts to the cluster in whose cells the most of its mass lies."
     )
+    if np.isnan(found.latent.mean).any():
+        caption += " There is no line where no draw has records."
     picture = probabilities_figure(found.latent, label, date=found.date)
     parts = [captioned(picture, f"Probability of each cluster by value: {finding}", caption)]
     if found.released is not None:
         picture = probabilities_figure(found.released, "released value", date=found.date and released_too)
-        least = float(found.released.mean.max(axis=0).min())
+        least = float(np.nanmin(found.released.mean.max(axis=0)))
         alt = (
             "Probability of each cluster by released value: the most probable one has probability "
             f"{least:.2g} or more everywhere"
@@ -430,10 +432,9 @@ def probabilities_figure(found: CellProbabilities, label: str, *, date: bool = F
     middle = 0.5 * (low + high)
     with drawing((7.2, 3.2)) as (figure, axes):
         for r in range(len(found.mean)):
-            colour = _COLOURS[r % len(_COLOURS)]
-            axes.fill_between(middle, found.lower[r], found.upper[r], color=colour, alpha=0.2, lw=0)
-            style = "-" if r < len(_COLOURS) else ":"
-            axes.plot(middle, found.mean[r], color=colour, lw=1.8, ls=style, label=f"cluster {r + 1}")
+            style = line_style(r)
+            axes.fill_between(middle, found.lower[r], found.upper[r], color=style["color"], alpha=0.2, lw=0)
+            axes.plot(middle, found.mean[r], lw=1.8, label=f"cluster {r + 1}", **style)
         axes.set(ylim=(-0.02, 1.02))
         axes.set_xlabel(plain(label, 60))
         if date:

@@ -37,7 +37,12 @@ def plain(data: Any) -> Any:
         case Array(values=None):
             return None
         case Array(values=values):
-            return np.asarray(values).tolist()
+            held = np.asarray(values)
+            if held.dtype.kind == "f" and not np.isfinite(held).all():
+                numbers = held.astype(object)
+                numbers[~np.isfinite(held)] = None
+                return numbers.tolist()
+            return held.tolist()
         case Table():
             return _table(data)
         case Mapping():

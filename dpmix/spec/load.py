@@ -185,13 +185,17 @@ def read_contents(path: Path) -> Any:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SpecError(f"{path}: line {line}: not UTF-8 text") from None
+        raise SpecError(
+            f"{path}: line {line}: not UTF-8 text; name a spec, which is YAML, as `dpmix init KIND` prints it"
+        ) from None
     contents = parse_yaml(text, str(path))
     if contents is None:
         raise SpecError(f"{path}: is empty; `dpmix init KIND` prints a spec to start from")
     if not isinstance(contents, Mapping):
+        # what it holds is not shown: it may be the confidential table, named in the place of the spec
         raise SpecError(
-            f"{path}: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+            f"{path}: must be a mapping of keys such as mechanism and model; name a spec, as "
+            "`dpmix init KIND` prints it"
         )
     return contents
 

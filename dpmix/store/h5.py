@@ -676,7 +676,7 @@ def _check_hdf5(path: Path) -> None:
     except OSError as error:
         raise DataError(f"cannot read {path}: {reason(error)}") from error
     if signature != b"\x89HDF\r\n\x1a\n":
-        raise DataError(f"{path} is not an HDF5 file")
+        raise DataError(f"{path} is not an HDF5 file, as releases, chains and summaries of dpmix are")
 
 
 def _places(n: int) -> Array:

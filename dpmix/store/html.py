@@ -105,7 +105,7 @@ _BETWEEN = 14.0  # points between neighbouring tick labels
 _BESIDE = 20.0  # points beside axes and the names at them
 _MOST_TICKS = 9
 _WRAP = 36  # letters of a line below axes of the narrow form
-_SHORTEST, _NAME = 12, 20  # letters of such a line at least, and of a name beside them at most
+_SHORTEST, _NAME = 12, 21  # letters of such a line at least, and of a name beside them at most
 _TALL = 0.85  # of the height of a panel, for the name of its axis
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
@@ -214,11 +214,12 @@ def _room(figure: Figure, axes: Axes, columns: int) -> float:
 
 
 def _shorten(axis: Axis) -> None:
-    """Shorten names at an axis."""
+    """Shorten names at an axis in their middle: entries of a release differ at their ends."""
     if isinstance(axis.get_major_locator(), FixedLocator):
         places = list(axis.get_majorticklocs())
         names = axis.get_major_formatter().format_ticks(places)
-        axis.set_ticks(places, labels=[n if len(n) <= _NAME else f"{n[: _NAME - 1]}…" for n in names])
+        half = (_NAME - 1) // 2
+        axis.set_ticks(places, labels=[n if len(n) <= _NAME else f"{n[:half]}…{n[-half:]}" for n in names])
 
 
 def _labels(axis: Axis) -> list[str]:

@@ -66,7 +66,7 @@ class CellProbabilities:
         Ends of the cells; the first reaches down to minus infinity and the last up to infinity where the
         model has values there. Of finite outputs the first and the last one of a cell.
     mean, lower, upper : float64 arrays (R, M)
-        Posterior mean and pointwise band, by cluster.
+        Posterior mean and pointwise band, by cluster, of draws that have mass there; NaN where none has.
     coclustering : float64 array (M, M) or None
         Probability that two records of these cells, or of one, are in one cluster; None where not asked for.
     """
@@ -151,8 +151,8 @@ class ClustersByValue:
             parts.append(f"{r + 1}: {span}, {shares}")
         more = len(self.share) - len(parts)
         rest = f"; and {more} more" if more > 0 else ""
-        noun = "cluster" if len(self.share) == 1 else "clusters"
-        return f"{len(self.share)} {noun}, with their shares of the records: {'; '.join(parts)}{rest}."
+        noun = "cluster, with its share" if len(self.share) == 1 else "clusters, with their shares"
+        return f"{len(self.share)} {noun} of the records: {'; '.join(parts)}{rest}."
 
     def section(self) -> ResultSection:
         """Return what is reported of it."""
@@ -175,6 +175,7 @@ MOST_DRAWS = 400
 MOST_CELLS = 64
 _SWEEPS = 20
 _TINY = 1e-300
+_ROUNDED = 1e-14  # masses below this are rounding of distribution functions near one
 
 Ints = NDArray[np.int64]
 
@@ -384,10 +385,21 @@ def _coclustering(joint: list[Floats]) -> Floats:
     """Return the mean over draws of sum_h p_ch p_c'h, given weights times masses (component, cell)."""
     cells = joint[0].shape[1]
     total = np.zeros((cells, cells))
+    known = np.zeros((cells, cells))
     for mass in joint:
-        share = mass / np.maximum(mass.sum(axis=0), _TINY)
+        share = _given_cell(mass)
+        known += np.outer(np.isfinite(share[0]), np.isfinite(share[0]))
+        share = np.nan_to_num(share, nan=0.0)
         total += share.T @ share
-    return total / len(joint)
+    return total / np.maximum(known, 1.0)
+
+
+def _given_cell(mass: Floats) -> Floats:
+    """Return probabilities given a cell, (component, cell); NaN where a draw has no mass to tell by."""
+    total = mass.sum(axis=0)
+    found = np.full(mass.shape, np.nan)
+    np.divide(mass, total, out=found, where=total > _TINY)
+    return found
 
 
 def _by_cluster(by_cell: Floats, estimate: Ints) -> Floats:
@@ -408,9 +420,12 @@ def _probabilities(
 ) -> CellProbabilities:
     found = np.zeros((len(joint), size, joint[0].shape[1]))
     for draw, (mass, own) in enumerate(zip(joint, owners, strict=True)):
-        np.add.at(found[draw], own, mass / np.maximum(mass.sum(axis=0), _TINY))
-    lower, upper = np.quantile(found, tails, axis=0)
-    return CellProbabilities(low, high, found.mean(axis=0), lower, upper, together)
+        np.add.at(found[draw], own, _given_cell(mass))
+    mean, lower, upper = (np.full(found.shape[1:], np.nan) for _ in range(3))
+    told = np.isfinite(found).all(axis=1).any(axis=0)  # cells far out may have no mass in any draw
+    mean[:, told] = np.nanmean(found[..., told], axis=0)
+    lower[:, told], upper[:, told] = np.nanquantile(found[..., told], tails, axis=0)
+    return CellProbabilities(low, high, mean, lower, upper, together)
 
 
 def _latent_edges(chains: Chains) -> Floats:
@@ -457,7 +472,8 @@ def _masses(family: Family, atoms: Floats, edges: Floats) -> Floats:
     size, points = atoms.shape[1], edges.size
     below = family.cdf(np.repeat(atoms, points, axis=1), np.tile(edges, size)).reshape(size, points)
     ends = np.zeros((size, 1)), np.ones((size, 1))
-    return np.maximum(np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1), 0.0)
+    found = np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1)
+    return np.where(found > _ROUNDED, found, 0.0)
 
 
 def _grid_of(chains: Chains, kernel: Any, cells: _Cells) -> ReleasedCells:

@@ -265,7 +265,11 @@ def parameter_sections(
         "quantiles": Array(("parameter", "quantile"), ends),
     }
     days = "Dates are the nearest days; their sd is in days." if any(map(dated.is_date, names)) else ""
-    notes = [f"{shown_name(name, labels)}: {value.note}" for name, value in parameters.items() if value.note]
+    named: dict[str, list[str]] = {}
+    for name, value in parameters.items():
+        if value.note:
+            named.setdefault(value.note, []).append(shown_name(name, labels))
+    notes = [f"{', '.join(names)}: {note}" for note, names in named.items()]
     page: list[Block] = [table]
     page += [Items(notes, small=True)] if notes else []
     page += [days] if days else []

@@ -268,7 +268,8 @@ class Summary(Result):
         found += [self.verdict.section(), ResultSection("unit", Each(unit, unit_text(subject.unit)))]
         found += [ResultSection("seconds", self.seconds), speed, warnings_section(self.warnings)]
         found.append(ResultSection("model", title="What the model says"))
-        found += [ResultSection("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
+        traces = "Traces and ranks" if len(self.chain_ids) > 1 else "Traces"
+        found += [ResultSection("traces", title=traces), self.provenance.section(self.prior)]
         return Tree(
             "Posterior of a release",
             "What the release says about the data",

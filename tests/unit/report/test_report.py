@@ -21,6 +21,7 @@ from dpmix.report.plots import (
     density_figure,
     order_of,
     plot_density,
+    probabilities_figure,
     rank_figure,
     trace_figure,
 )
@@ -28,6 +29,7 @@ from dpmix.report.release_pictures import _tallied, entries_figure, shown
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.check_result import Check, Entry
+from dpmix.summary.clusters_by_value import CellProbabilities
 from dpmix.summary.summary_of_chains import summarize_chains
 from tests.helpers.chains_files import (
     a_spec,
@@ -194,6 +196,25 @@ def test_traces_and_ranks_show_every_chain(summary):
     assert len(ranks.patches) == 4
     for patch in ranks.patches:
         assert patch.get_data().values.mean() == pytest.approx(1.0)
+
+
+def test_one_chain_alone_has_no_ranks_which_would_be_level(tmp_path):
+    rng = np.random.default_rng(3)
+    states = [states_of_mixture(30, rng, centres=(0.001,))]
+    grid = {"summary": {"grid": [5e5, 1e6, 20]}}  # far from the density
+    page = render(
+        dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=a_spec(sampler__iterations=1030) | grid))
+    )
+    assert "<h2>Traces<" in page and "Ranks" not in page and "1 if chains agree" not in page
+    assert page.count("R-hat needs two chains<") == 1
+    assert "The density is narrower than the gaps of its grid of 20 points" in page
+
+
+def test_each_of_many_clusters_by_value_has_a_line_of_its_own():
+    level = np.full((14, 3), 1 / 14)
+    low = np.arange(3.0)
+    figure = probabilities_figure(CellProbabilities(low, low + 1.0, level, level, level, None), "x")
+    assert len({(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}) == 14
 
 
 def beta_summary(folder, kind, observed, allocations=None, trust="local", **parameters):

@@ -212,6 +212,14 @@ def test_files_that_hold_no_spec(raw: bytes, expected: str, tmp_path: Path) -> N
     assert str(caught.value).startswith(f"{path}: {expected}")
 
 
+def test_a_table_in_the_place_of_a_spec_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("name,income\nAnna,45217\n")
+    with pytest.raises(SpecError, match="name a spec") as caught:
+        load_spec(path)
+    assert "Anna" not in str(caught.value) and "income" not in str(caught.value)
+
+
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no such spec file"):
         load_spec(tmp_path / "none.yaml")

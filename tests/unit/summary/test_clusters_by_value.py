@@ -13,6 +13,8 @@ from scipy import stats
 import dpmix
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import edges_of
+from dpmix.report.plots import cluster_pictures
+from dpmix.results.result import plain
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.summary import clusters_by_value as module
@@ -145,6 +147,20 @@ def test_names_do_not_depend_on_numbering(monkeypatch: pytest.MonkeyPatch, tmp_p
     # a boundary where the heavier takes over
     assert abs(found.spans()[0][0] - low[np.flatnonzero(exact > 0.5)[0]]) < 2.0
     assert found.in_words().startswith("2 clusters, with their shares of the records: 1: from ")
+    # of one narrow cluster every value that any draw has belongs to it, and of others nothing is said
+    states[:] = [([1.0], [3.0], [sd]) for sd in (0.01, 0.02, 0.5)]
+    found = clusters_by_value(read(tmp_path / "c.h5"), 0.95, coclustering=True)
+    assert found is not None and found.latent.coclustering is not None
+    assert found.in_words() == "1 cluster, with its share of the records: 1: all values, 100% (100 to 100)."
+    told = np.isfinite(found.latent.mean[0])
+    assert told[np.searchsorted(high, 3.0)] and not told[[0, -1]].any()
+    for curve in (found.latent.mean, found.latent.lower, found.latent.upper):
+        assert np.all(curve[0][told] == 1.0) and np.isnan(curve[0][~told]).all()
+    assert np.allclose(np.diag(found.latent.coclustering)[told], 1.0)
+    content = plain(found.section().data)
+    assert content["latent"]["mean"][0][0] is None and 1.0 in content["latent"]["mean"][0]
+    (picture,) = cluster_pictures(found, "x")
+    assert "There is no line where no draw has records." in picture
 
 
 def test_clusters_without_a_record_are_none() -> None:
