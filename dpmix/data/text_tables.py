@@ -319,9 +319,14 @@ def records_in_text(path: Part, dialect: Dialect, columns: Sequence[str] | None)
 def _reading(path: Part, dialect: Dialect) -> Iterator[Any]:
     """Give a reader of CSV, and put its errors in words that show nothing of the file."""
     mark = dialect.delimiter_of(path.name)
+    line = 0
     try:
         with _open_text(path, dialect.codec) as stream:
-            yield csv.reader(stream, strict=True, delimiter=mark, skipinitialspace=mark != "\t")
+            reader = csv.reader(stream, strict=True, delimiter=mark, skipinitialspace=mark != "\t")
+            try:
+                yield reader
+            finally:
+                line = reader.line_num
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path} is damaged or not a gzip file") from None
     except UnicodeError:
@@ -330,7 +335,10 @@ def _reading(path: Part, dialect: Dialect) -> Iterator[Any]:
             f"{path} is not a text file in {name}; say its encoding, such as data.encoding: latin-1"
         ) from None
     except csv.Error as error:
-        raise DataError(f"{path} is not a well-formed CSV file: {error}") from None
+        text = f"{path} is not a well-formed CSV file: line {line}: {error}"
+        if "expected after" in str(error):
+            text += "; if another mark separates its columns, say it in delimiter"
+        raise DataError(text) from None
 
 
 def _open_text(path: Part, codec: str) -> IO[str]:

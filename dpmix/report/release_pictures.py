@@ -172,6 +172,8 @@ def _caption(check: Check) -> str:
         "values say that the model, prior included, does not describe these records, large ones that nothing "
         f"is seen. {check.visible}"
     )
+    if any(abs(entry.scaled(entry.observed)) > _FARTHEST for entry in check.entries):
+        text += f" Triangles at the rim are figures farther out than {_FARTHEST:g}."
     if len(check.entries) > _MOST:
         text += f" Shown are the {_MOST} of {len(check.entries)} entries that are farthest out."
     return text
