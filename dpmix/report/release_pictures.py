@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
 
 def plain(name: str, letters: int | None = 32) -> str:
-    """Shorten a name from a file, unless to None, and keep matplotlib from reading mathematics in it."""
-    short = name if letters is None or len(name) <= letters else f"{name[: letters - 1]}…"
+    """Shorten a name from a file, unless to None, and keep matplotlib from reading mathematics in it.
+
+    It is cut in its middle: entries of a release, and columns with their units, differ at their ends.
+    """
+    short = name
+    if letters is not None and len(name) > letters:
+        half = (letters - 1) // 2
+        short = f"{name[: letters - 1 - half]}…{name[-half:]}"
     return short.replace("$", r"\$")
 
 

@@ -223,9 +223,11 @@ def check_records(replicator: MixtureReplicator, most: int) -> Check:
         entries += _tails(name, written, found, part)
     names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]
     entries += [_entry(name, found, start + i) for i, name in enumerate(names)]
-    piles = _piles(replicator, statistic, found, wanted)
+    piles = _piles(replicator, statistic, found, wanted, columns)
     what = "distribution function" if len(columns) == 1 else "distribution functions and correlations"
-    visible, words = _in_words({Day(at): share for at, share in piles.items()} if dated.only else piles)
+    visible, words = _in_words(
+        {(name, Day(at) if dated.is_curve(name) else at): share for (name, at), share in piles.items()}
+    )
     return Check(what, found.p(), tuple(entries), curves, p_of_curves, len(table), visible, words)
 
 
@@ -277,19 +279,24 @@ def _farthest(column: str, grid: Floats | Sequence[Day], found: RankComparison, 
     return replace(entry, p=found.p(part))
 
 
-def _in_words(piles: Mapping[float, float]) -> tuple[float | None, str]:
-    """Return the share from which on every pile shows, and what piles show in words."""
+def _in_words(piles: Mapping[tuple[str, float], float]) -> tuple[float | None, str]:
+    """Return the share from which on every pile shows, and what piles show in words, by column and value."""
     if not piles:
         return None, ""
     least, most = min(piles, key=piles.__getitem__), max(piles, key=piles.__getitem__)
     if piles[least] >= 1.0:
         return 1.0, "The noise hides a pile of records at one value, were it all of them."
-    step = _step([*piles])
+
+    def written(pile: tuple[str, float]) -> str:
+        name, value = pile
+        at = placed(value, _step([other for column, other in piles if column == name]))
+        return f"{name} = {at}" if name else at
+
     seen = (
         "A pile of records at one value, which the fit does not follow, shows from about "
-        f"{_percent(piles[least])} of them (at {placed(least, step)})"
+        f"{_percent(piles[least])} of them (at {written(least)})"
     )
-    at = placed(most, step)
+    at = written(most)
     if piles[most] >= 1.0:
         return 1.0, f"{seen}; at {at} the noise hides any."
     return piles[most], f"{seen} to {_percent(piles[most])} (at {at}) on; smaller ones may be hidden."
@@ -308,15 +315,16 @@ def _piles(
     statistic: _Cdfs | _Edges | _OfCells,
     found: RankComparison,
     wanted: Sequence[tuple[int, NDArray[np.int64]]],
-) -> dict[float, float]:
-    """Return the share of records, at most 1, from which on a pile shows, by the value where it stands."""
+    columns: Sequence[str],
+) -> dict[tuple[str, float], float]:
+    """Return the share of records, at most 1, from which on a pile shows, by the place where it stands."""
     chain, states = wanted[0]
     rng = replicator.chains.generator(0, -9)
     latent = replicator.records(chain, int(states[-1]), rng, _PILED).reshape(_PILED, -1)
     reach = found.reach()
     if not np.isfinite(reach):
         return {}
-    shares: dict[float, float] = {}
+    shares: dict[tuple[str, float], float] = {}
     for column in range(latent.shape[1]):
         for at in np.quantile(latent[:, column], _PILES):
             piled = latent.copy()
@@ -325,5 +333,5 @@ def _piles(
             moved = statistic(replicator.released(piled if wide else piled[:, 0], rng)) - found.mean
             with np.errstate(divide="ignore", invalid="ignore"):
                 least = reach * found.sd / np.abs(moved)
-            shares[float(at)] = min(float(np.nanmin(least)), 1.0)
+            shares[columns[column], float(at)] = min(float(np.nanmin(least)), 1.0)
     return shares

@@ -25,7 +25,7 @@ from dpmix.report.plots import (
     rank_figure,
     trace_figure,
 )
-from dpmix.report.release_pictures import _tallied, check_pictures, entries_figure, shown
+from dpmix.report.release_pictures import _tallied, check_pictures, entries_figure, plain, shown
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.check_result import Check, Entry
@@ -341,5 +341,6 @@ def test_entries_are_as_far_out_as_their_replicates_spread() -> None:
     assert "Triangles at the rim are figures farther out than 8." in check_pictures(check)[0]
     assert "Triangles" not in check_pictures(Check("counts", 0.1, (rare, wide, same)))[0]
     axes = entries_figure(check).axes[0]
+    assert plain("distribution function of height (cm) at 383.6", 44).endswith("(cm) at 383.6")
     marks = {line.get_marker(): np.asarray(line.get_xydata()).tolist() for line in axes.lines[1:]}
     assert marks == {"o": [[-0.1, 0.0], [3.0, 1.0], [0.0, 2.0]], "<": [], ">": [[8.0, 3.0]]}

@@ -28,7 +28,7 @@ from dpmix.summary.check import mixture_replicates
 from dpmix.summary.check.mixture_replicates import cell_masses, mixture_replicator
 from dpmix.summary.check.rank_comparison import compare, places, two_sided
 from dpmix.summary.check.record_likelihoods import log_likelihoods
-from dpmix.summary.check.release_check import check_release
+from dpmix.summary.check.release_check import _in_words, check_release
 from dpmix.summary.random_measures import Measures
 from tests.helpers.chains_files import (
     BASE,
@@ -476,6 +476,15 @@ def test_several_columns_and_beta_kernels_are_checked(tmp_path: Path) -> None:
     rest = 1.0 - w.sum()  # on the prior predictive
     assert (np.exp(found_first) >= np.array(exact) * 0.999).all()
     assert (np.exp(found_first) <= np.array(exact) * 1.001 + rest * stats.norm.pdf(0, 0, 1.5)).all()
+
+
+def test_piles_are_in_their_column() -> None:
+    piles = {("height", 163.8): 1.0, ("height", 170.0): 0.9, ("weight/kg", 27.23): 0.59}
+    share, words = _in_words(piles)
+    assert share == 1.0
+    assert words.endswith(
+        "from about 59% of them (at weight/kg = 27.23); at height = 163.80 the noise hides any."
+    )
 
 
 def test_what_does_not_factorize_is_said(tmp_path: Path) -> None:
