@@ -310,8 +310,13 @@ def contrast_figure(found: Contrast, axis: str | None, parts: Sequence[Differenc
         axes.set_yticks(rows, [plain(part.label or part.name) for part in parts])
         axes.set(ylim=(rows.size - 0.4, -0.6))
         first, second = (plain(group.label) for group in found.groups)
-        of = found.title if axis is None else axis or "each in its own posterior standard deviations"
-        axes.set_xlabel(f"difference of {plain(of, 60)}, {first} less {second}")
+        of = found.title if axis is None else axis
+        what = (
+            f"difference of {plain(of, 60)}"
+            if of
+            else "difference, each in its own posterior standard deviations"
+        )
+        axes.set_xlabel(f"{what}, {first} less {second}")
         figure.legend(handles=[dots, lines, *shades], loc="outside upper left", ncols=3)
     return figure
 

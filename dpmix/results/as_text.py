@@ -73,6 +73,12 @@ def _lines(block: Block) -> list[str]:
     return []
 
 
+def _room_of_head(words: Sequence[str]) -> int:
+    """Return how wide a heading may be on several lines: as its figures, or a word of it."""
+    head, *figures = words
+    return max([_LEAST, *map(len, figures), *(min(len(word), 2 * _LEAST) for word in head.split())])
+
+
 def _table(table: Table) -> list[str]:
     shown = [
         column
@@ -86,6 +92,12 @@ def _table(table: Table) -> list[str]:
         if sum(max(map(len, words)) + 2 for words in cells) - 2 > WIDTH:
             place = shown.index(column)
             del shown[place], cells[place + 1]
+    if sum(max(map(len, words)) + 2 for words in cells[1:]) + _LEAST > WIDTH:  # by names of groups, say
+        heads = [textwrap.wrap(words[0], _room_of_head(words)) for words in cells]
+        high = max(map(len, heads))
+        cells = [
+            [*[""] * (high - len(head)), *head, *words[1:]] for head, words in zip(heads, cells, strict=True)
+        ]
     left = [place + 1 for place, column in enumerate(shown) if column.left]
     room = WIDTH - sum(max(map(len, words)) + 2 for words in cells[1:])
     rows: list[Sequence[str]] = []

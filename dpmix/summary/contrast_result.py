@@ -209,7 +209,8 @@ class Contrast(Result):
         """Say what the columns of the comparison are."""
         level = f"{100 * self.level:g}%"
         first, second = (group.label for group in self.groups)
-        what = f"{first} - {second} is the difference of {self.title}, with its {level}"
+        of = "each parameter" if self.title == "parameter" else self.title
+        what = f"{first} - {second} is the difference of {of}, with its {level}"
         if self.is_bootstrap:
             return (
                 f"{what} confidence interval from pairs of refits. 'beyond' says whether that lies outside "

@@ -212,4 +212,4 @@ def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) 
     assert "each in its own posterior standard deviations" in drawn.get_xlabel()
     spans = [collection.get_segments() for collection in drawn.collections][0]
     assert all(3.0 < segment[1, 0] - segment[0, 0] < 5.0 for segment in spans)  # of 95% intervals
-    assert "Pr(> 0)" in found.to_text() and "ja - no is the difference of parameter" in found.to_text()
+    assert "Pr(> 0)" in found.to_text() and "ja - no is the difference of each parameter" in found.to_text()

@@ -275,6 +275,17 @@ def test_terminals_leave_out_what_is_too_wide_or_empty() -> None:
     assert page.count(">a long name<") == 9 and ">empty</th>" in page and "<td>-</td>" in page
 
 
+def test_long_headings_are_on_several_lines_at_terminals() -> None:
+    """As those of the comparison of two groups are whose names are long."""
+    names = [f"{what} public administration and defence" for what in ("in", "less", "beside")]
+    table = Table("r", ["row", "other"], [TableColumn(name, [1.0, 2.0], name) for name in names])
+    lines = to_text(tree_of(ResultSection("t", text=[[table]]))).splitlines()
+    assert max(map(len, lines)) <= WIDTH and ["other", "2", "2", "2"] in [line.split() for line in lines]
+    assert " ".join(lines).split().count("administration") == 3
+    none = Table("r", [], [TableColumn(name, [], name) for name in names])
+    assert to_text(tree_of(ResultSection("t", text=[[none]])))
+
+
 def test_orders_and_what_has_no_place_in_them() -> None:
     tree = tree_of(
         *(ResultSection(key, title=key, brief=[key]) for key in "abcd"),
