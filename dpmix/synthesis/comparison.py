@@ -545,7 +545,7 @@ def _of_predictions(found: Comparison) -> list[ResultSection]:
         return []
     table = Table("", ["real", *(kind.name for kind in found.contenders)], columns)
     words = "Told apart (pMSE ratio), and predictions of each column from the others"
-    note = Note(f"{_JOINT_LEGEND[_JOINT_LEGEND.index('pMSE') :].capitalize()}. Of the first runs.")
+    note = Note(f"{_JOINT_LEGEND[_JOINT_LEGEND.index('pMSE') :]}. Of the first runs.")
     return [
         ResultSection(
             "predictions", title="Told apart and predicted", text=[[words, table]], page=[table, note]

@@ -132,7 +132,7 @@ def test_a_comparison_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert own.joint["pmse_ratio"].values.shape == (5,)  # of the first runs
     assert "pmse_ratio" not in found.contenders[1].joint  # of fifteen records
     assert "Pairs of columns: how far their associations are off" in text and "pMSE ratio" in text
-    assert "Pairs of columns" in page and "pMSE ratio" in page
+    assert "Pairs of columns" in page and "pMSE ratio" in page and "R^2 of numbers" in page
     assert content["curator_only"] is True and text.startswith("For the curator only")
     notes = [note for note in content["notes"] if not note.endswith("verbatim") and "republishes" not in note]
     if there:
