@@ -240,8 +240,7 @@ def _traces(summary: Summary) -> list[str]:
         "ESS.</p>"
     )
     key = "".join(
-        f'<li><span style="background:{colour}"></span>{escape(name)}</li>'
-        for colour, name in plots.chain_legend(summary)
+        f'<li><span style="{style}"></span>{escape(name)}</li>' for style, name in plots.chain_legend(summary)
     )
     drawn = {"Trace": plots.trace_figure}
     note = (

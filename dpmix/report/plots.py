@@ -25,6 +25,7 @@ from dpmix.store.html import (
     GREY,
     INK,
     ORANGE,
+    THEMED,
     captioned,
     drawing,
     drawing_at,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _STRETCHES = 150
 _RANK_BINS = 20
+_DASHES = {"-": "solid", "--": "dashed", "-.": "double", ":": "dotted"}
+"""Styles of lines as pages have them, which know no dashes with dots."""
 MOST_BARS = 30
 _BASELINES = {
     "deconvolution_kde": ("deconvolution estimate", GREEN, ":"),
@@ -235,10 +238,13 @@ def rank_figure(summary: Summary, name: str) -> Figure:
 
 
 def chain_legend(summary: Summary) -> list[tuple[str, str]]:
-    """Colour and name of each chain, as traces and ranks show them."""
-    return [
-        (line_style(row)["color"], f"chain {chain}") for row, chain in enumerate(summary.chain_ids.tolist())
-    ]
+    """Style of the line and name of each chain, as traces and ranks show them in either theme."""
+    found = []
+    for row, chain in enumerate(summary.chain_ids.tolist()):
+        line = line_style(row)
+        colour = f"var(--fig-{THEMED[line['color'].lower()]})"
+        found.append((f"border-top-color:{colour};border-top-style:{_DASHES[line['ls']]}", f"chain {chain}"))
+    return found
 
 
 def _ranks(series: Floats) -> Floats:

@@ -18,6 +18,7 @@ from dpmix.errors import UsageError
 from dpmix.laws.every import law_of
 from dpmix.report.page import render
 from dpmix.report.plots import (
+    chain_legend,
     density_figure,
     order_of,
     plot_density,
@@ -186,6 +187,14 @@ def test_share_outside_counts_the_values_beyond_the_grid(summary):
     grid, z = summary.density.grid, summary.released
     assert shown(summary, "").outside == pytest.approx(np.mean((z < grid[0]) | (z > grid[-1])))
     assert shown(summary, "").outside > 0.1
+
+
+def test_the_key_of_chains_is_as_their_lines_are_in_either_theme(page):
+    """With seven chains no two entries are alike, and colours are those that the style turns in the dark."""
+    found = chain_legend(SimpleNamespace(chain_ids=np.arange(7)))
+    assert len({style for style, _ in found}) == 7
+    assert all("var(--fig-" in style and "#" not in style for style, _ in found)
+    assert all(f'<span style="{style}"></span>{name}<' in page for style, name in found[:4])
 
 
 def test_traces_and_ranks_show_every_chain(summary):
