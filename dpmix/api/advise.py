@@ -36,7 +36,7 @@ from dpmix.advising.population import (
     target_of,
 )
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
-from dpmix.api.arguments import file_of, whole_of
+from dpmix.api.arguments import PathLike, file_of, whole_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.columns.column_units import unit_of
 from dpmix.columns.possible import Rule, holds
@@ -48,7 +48,7 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.results.nodes import percent
 from dpmix.run.progress import show_work
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.advise_section import BetaPopulation
 from dpmix.spec.capabilities import listed
 from dpmix.spec.kinds import KERNELS, MECHANISMS
@@ -177,13 +177,13 @@ _FINEST = 2e-4  # of the bounds' width, below which cells of y are coarse
 
 
 def advise(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    spec: SpecSource,
     overrides: Sequence[str] = (),
     *,
     epsilon: Sequence[float] | float | None = None,
     n: Sequence[float] | float | None = None,
     mechanism: Sequence[str] | str | None = None,
-    report: str | os.PathLike[str] | None = None,
+    report: PathLike | None = None,
     jobs: int | None = None,
     force: bool = False,
     quiet: bool = False,
@@ -280,7 +280,7 @@ def plan(
     epsilon: Sequence[float] | float | None = None,
     n: Sequence[float] | float | None = None,
     mechanism: Sequence[str] | str | None = None,
-    report: str | os.PathLike[str] | None = None,
+    report: PathLike | None = None,
     force: bool = False,
 ) -> None:
     """Do the checks of `advise` that take no computing: of options, report, population, bounds and laws.
@@ -348,7 +348,7 @@ def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[li
     return epsilons, sorted(set(records))
 
 
-def checked_report(report: str | os.PathLike[str] | None, force: bool) -> Path | None:
+def checked_report(report: PathLike | None, force: bool) -> Path | None:
     """Return the file that a report goes to, None where there is none.
 
     Raises

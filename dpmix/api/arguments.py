@@ -12,6 +12,9 @@ from typing import SupportsIndex, cast
 from dpmix.errors import UsageError
 from dpmix.store.atomic import check_output, check_page, check_suffix
 
+PathLike = str | os.PathLike[str]
+"""A file or folder, as callers of Python name it."""
+
 
 def whole_of(given: object, name: str) -> int:
     """Return the whole number that an argument of this name gives.

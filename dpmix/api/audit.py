@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from dpmix.errors import PrivacyError, SpecError, UsageError, truth_of
 from dpmix.numerics.in_words import figure, figure_below, permits_verbatim
 from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.run.progress import show_work
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.kinds import capabilities_of
 from dpmix.store.frames import Tabulated, TabulatedFigures
 
@@ -218,7 +217,7 @@ class DisprovedError(PrivacyError):
 
 
 def audit(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    spec: SpecSource,
     overrides: Sequence[str] = (),
     *,
     runs: int | None = None,

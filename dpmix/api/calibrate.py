@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmix.api.cautions import of_columns, of_release
@@ -11,7 +10,7 @@ from dpmix.data.loading import check_countable, listed_of, number_of_records
 from dpmix.errors import SpecError, say
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.store.frames import Frame, TabulatedFigures, to_notebook
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Calibration(TabulatedFigures):
 
 
 def calibrate(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    spec: SpecSource,
     overrides: Sequence[str] = (),
     *,
     quiet: bool = False,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.arguments import file_of
+from dpmix.api.arguments import PathLike, file_of
 from dpmix.api.release_of import read_any
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of
@@ -17,9 +16,7 @@ from dpmix.store.atomic import check_output, write_bytes
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def card(
-    release: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, force: bool = False
-) -> dict[str, Any]:
+def card(release: PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
     """Return the card of a release file, and write it: as YAML, or as Croissant JSON-LD.
 
     Parameters
@@ -53,9 +50,7 @@ def card(
     return tree
 
 
-def planned(
-    release: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, force: bool = False
-) -> dict[str, Any]:
+def planned(release: PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
     """Return what `card` would write, with the same arguments and errors, and write nothing."""
     path, target = file_of(release, "release"), None if output is None else file_of(output, "output")
     if target is not None:

@@ -22,10 +22,10 @@ from dpmix.store.atomic import claimed, reason
 from dpmix.synthesis.records import Records
 
 if TYPE_CHECKING:
-    import os
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from dpmix.api.arguments import PathLike
     from dpmix.api.cautions import Caution
     from dpmix.api.spending import Entering, Spending
     from dpmix.data.loading import Data
@@ -42,7 +42,7 @@ _PARSERS = (parser_of(",", dates=False), parser_of(".", dates=True))
 # From records to a release that is entered, drawn and written
 
 
-def check_apart(spec: RunSpec, output: str | os.PathLike[str], final: Path, use: str = "") -> None:
+def check_apart(spec: RunSpec, output: PathLike, final: Path, use: str = "") -> None:
     """Refuse an output, by its resolved path, that is a confidential file of a spec."""
     if spec.data is not None and final in [path.resolve() for path in spec.data.files]:
         raise UsageError(f"{output} is the confidential file itself; give another name{use}")

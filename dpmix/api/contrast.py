@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmix.api.arguments import check_results, files_of, real_of
+from dpmix.api.arguments import PathLike, check_results, files_of, real_of
 from dpmix.errors import ConvergenceError, DataError, UsageError, truth_of
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.release.sanitized import as_stated
@@ -30,8 +29,6 @@ from dpmix.summary.summary_of_chains import summarize_parametric
 
 if TYPE_CHECKING:
     from dpmix.spec.summary_section import SummarySpec
-
-PathLike = str | os.PathLike[str]
 
 
 def contrast(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.arguments import file_of
+from dpmix.api.arguments import PathLike, file_of
 from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.release_of import read_any
 from dpmix.api.spending import show_ledger
@@ -19,7 +19,6 @@ from dpmix.run.draws_tables import draws_tables
 from dpmix.store.frames import Pieces, check_frame_output, frame_of_rows, print_csv, write_pieces
 from dpmix.store.tree import read
 
-PathLike = str | os.PathLike[str]
 _FIRST = {"summary": "parameters"}  # of the tables of a kind the one that is taken where none is named
 
 

@@ -22,7 +22,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
-from dpmix.api.arguments import file_of, whole_of
+from dpmix.api.arguments import PathLike, file_of, whole_of
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task, of_wanted, parametric_task, pick_columns, picked, wanted_columns
 from dpmix.columns.column_units import unit_text
@@ -35,7 +35,7 @@ from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.combinations import check_combination
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.load import overrides_of, with_sampler
@@ -105,9 +105,9 @@ class FitResult(Tabulated):
 
 
 def fit(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: Release | str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] = "chains.h5",
+    spec: SpecSource,
+    release: Release | PathLike | None = None,
+    output: PathLike = "chains.h5",
     *,
     overrides: Sequence[str] = (),
     resume: bool = False,
@@ -200,9 +200,9 @@ def _predict(path: Path, check: Callable[[], None]) -> Sequence[Predictive]:
 
 
 def plan(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: Release | str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
+    spec: SpecSource,
+    release: Release | PathLike | None = None,
+    output: PathLike | None = None,
     *,
     overrides: Sequence[str] = (),
     resume: bool = False,
@@ -267,9 +267,9 @@ def _finished(final: Path, manifest: dict[str, Any], resume: bool) -> tuple[floa
 
 
 def _prepare(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: Release | str | os.PathLike[str] | None,
-    output: str | os.PathLike[str] | None,
+    spec: SpecSource,
+    release: Release | PathLike | None,
+    output: PathLike | None,
     overrides: Sequence[str],
     resume: bool,
     chain_id: int | None,

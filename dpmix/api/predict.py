@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import check_outputs, files_of
+from dpmix.api.arguments import PathLike, check_outputs, files_of
 from dpmix.columns.cells import bounds_in_words
 from dpmix.data.tables import TableSource, scan_table
 from dpmix.data.text_tables import complaint, is_text, parser_of
@@ -108,7 +108,7 @@ def dialect_of(delimiter: str | None, decimal: str | None, encoding: str | None)
     return Dialect(delimiter, decimal or ".", encoding or "utf-8")
 
 
-def table_source(at: str | os.PathLike[str] | Any, dialect: Dialect | None = None) -> TableFiles:
+def table_source(at: PathLike | Any, dialect: Dialect | None = None) -> TableFiles:
     """Return what the name of a table to predict from stands for, written as `dialect` says; or that table.
 
     Raises
@@ -251,7 +251,6 @@ def _some(part: Input) -> str:
     return f"({', '.join(labels[:8])}{', ..' if len(labels) > 8 else ''})"
 
 
-PathLike = str | os.PathLike[str]
 TakePiece = Callable[[Sequence[str], NDArray[np.float64]], None]
 
 _WRITTEN = (".csv", ".csv.gz")

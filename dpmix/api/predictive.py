@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import check_outputs, files_of, whole_of
+from dpmix.api.arguments import PathLike, check_outputs, files_of, whole_of
 from dpmix.columns.cells import Column, Grid, bounds_in_words
 from dpmix.columns.column_units import taken
 from dpmix.columns.possible import Rule, holds, rules_of
@@ -22,7 +21,7 @@ from dpmix.laws.synthetic import SyntheticLaw, fields_of
 from dpmix.release.release_file import check_synthetic_output, write_synthetic
 from dpmix.release.sanitized import Release, public_columns
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.data_section import digits_of
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.summary.predicting import mixture_records, parametric_records
@@ -193,7 +192,6 @@ def drawn(shape: Shape, draw: Callable[[int, int], Floats], records: int, *, aga
 # The records, with the guarantee that they inherit
 
 
-PathLike = str | os.PathLike[str]
 Labels = tuple[tuple[str, ...] | None, ...]
 
 
@@ -201,7 +199,7 @@ def predictive_records(
     chains: PathLike | Sequence[PathLike],
     output: PathLike | None = None,
     *,
-    spec: Mapping[str, Any] | PathLike | RunSpec | None = None,
+    spec: SpecSource | None = None,
     overrides: Sequence[str] = (),
     records: int | None = None,
     force: bool = False,

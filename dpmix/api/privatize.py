@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmix.api.arguments import check_outputs, whole_of
+from dpmix.api.arguments import PathLike, check_outputs, whole_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, of_columns
 from dpmix.api.confidential import check_apart, release_records, steps_of
@@ -19,7 +18,7 @@ from dpmix.laws.every import law_type
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, check_suffix
@@ -31,15 +30,15 @@ _LARGE = 20_000
 
 
 def privatize(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    output: str | os.PathLike[str] | None = None,
+    spec: SpecSource,
+    output: PathLike | None = None,
     *,
     overrides: Sequence[str] = (),
     force: bool = False,
     seed: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     quiet: bool = False,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: PathLike | None = None,
     dataset: str | None = None,
     new_ledger: bool = False,
     no_ledger: bool = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import file_of
+from dpmix.api.arguments import PathLike, file_of
 from dpmix.columns.column_units import Categories, taken, unit_text, units_in_words
 from dpmix.data.loading import coded, dated, listed_of, load_data
 from dpmix.data.missing import Missing
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def find_release(
-    spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool = False
+    spec: RunSpec, release: Release | PathLike | None, quiet: bool = False
 ) -> tuple[Release, bool]:
     """Return the release to fit, and whether the spec's `release` section is about it.
 
@@ -74,9 +73,7 @@ def with_unit(found: Release, spec: RunSpec) -> Release:
     return found if unit is None else replace(found, unit=unit)
 
 
-def _found(
-    spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool
-) -> tuple[Release, bool]:
+def _found(spec: RunSpec, release: Release | PathLike | None, quiet: bool) -> tuple[Release, bool]:
     """Return what `find_release` does, with the unit that the release itself states."""
     section = spec.release
     if release is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from dpmix.api.arguments import file_of
+from dpmix.api.arguments import PathLike, file_of
 from dpmix.api.export import tables_of
 from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
@@ -57,7 +56,7 @@ _WIDTH = 12  # of what stands before the words of a line
 _HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
 
 
-def show(file: str | os.PathLike[str]) -> Shown:
+def show(file: PathLike) -> Shown:
     """Read a file of dpmix, and say what it is.
 
     Parameters

@@ -23,6 +23,7 @@ from dpmix.store.atomic import check_output
 from dpmix.store.ledger_file import changing, check_start, check_writable, ledger_path, lock_of, read_ledger
 
 if TYPE_CHECKING:
+    from dpmix.api.arguments import PathLike
     from dpmix.privacy.accounting import Guarantee
     from dpmix.privacy.fingerprint import Marks
     from dpmix.privacy.ledger import Account, Book
@@ -62,7 +63,7 @@ class Entering:
         for given, name in ((self.new, "new_ledger"), (self.bypass, "no_ledger"), (self.yes, "yes")):
             truth_of(given, name)
 
-    def check(self, ledger: str | os.PathLike[str] | None) -> None:
+    def check(self, ledger: PathLike | None) -> None:
         """Check that nothing is asked for that goes against the other.
 
         Raises
@@ -95,7 +96,7 @@ class Entering:
 
 
 def spending_of(
-    spec: RunSpec, outputs: Sequence[str | os.PathLike[str] | None] = (), entering: Entering | None = None
+    spec: RunSpec, outputs: Sequence[PathLike | None] = (), entering: Entering | None = None
 ) -> Spending | None:
     """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
 
@@ -360,7 +361,7 @@ class Spending:
 
 
 def set_budget(
-    ledger: str | os.PathLike[str],
+    ledger: PathLike,
     dataset: str | None,
     budget: Budget,
     quiet: bool = False,
@@ -398,7 +399,7 @@ def _now() -> str:
 # What a ledger says
 
 
-def show_ledger(ledger: str | os.PathLike[str], dataset: str | None = None) -> dict[str, Any]:
+def show_ledger(ledger: PathLike, dataset: str | None = None) -> dict[str, Any]:
     """Return what a ledger says, for strict JSON: entries, and each data set's sums, budget and remainder.
 
     Given a part of a table, it is the account of the table, whose budget counts.

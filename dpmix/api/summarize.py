@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import check_results, files_of
+from dpmix.api.arguments import PathLike, check_results, files_of
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.release.release_file import is_release, read_release
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from dpmix.summary.posterior_result import PosteriorSummary
     from dpmix.summary.summary_result import Summary
 
-PathLike = str | os.PathLike[str]
 
 _LEVELS = ("epsilon", "delta", "rho")
 _STATED = ("adjacency", "private", "simulated")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmix._version import __version__
-from dpmix.api.arguments import file_of, whole_of
+from dpmix.api.arguments import PathLike, file_of, whole_of
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.confidential import marks_of, of_part
 from dpmix.api.privatize import privatize, steps
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dpmix.mechanisms.curators.by_kind import Mechanism
     from dpmix.store.frames import Frame
 
-Source = Mapping[str, Any] | str | os.PathLike[str] | SweepSpec
+Source = Mapping[str, Any] | PathLike | SweepSpec
 Row = dict[str, Any]
 
 _ALL_ANEW = "--force to make all runs anew"
@@ -145,7 +145,7 @@ class SweepFailed(DpmixError):  # noqa: N818 - the base class says Error
 
 def sweep(
     spec: Source,
-    output: str | os.PathLike[str],
+    output: PathLike,
     *,
     overrides: Sequence[str] = (),
     jobs: int | None = None,
@@ -153,7 +153,7 @@ def sweep(
     force: bool = False,
     quiet: bool = False,
     allow_code: bool = False,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: PathLike | None = None,
     dataset: str | None = None,
     new_ledger: bool = False,
     yes: bool = False,
@@ -268,7 +268,7 @@ def _note(folder: Folder, outcome: Outcome) -> None:
 
 def do_one(
     spec: Source,
-    output: str | os.PathLike[str],
+    output: PathLike,
     name: str,
     *,
     overrides: Sequence[str] = (),
@@ -301,7 +301,7 @@ def do_one(
         raise
 
 
-def gather(spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[str] = ()) -> SweepResult:
+def gather(spec: Source, output: PathLike, *, overrides: Sequence[str] = ()) -> SweepResult:
     """Write tables and figures of what is finished, and run nothing.
 
     Raises SpecError, UsageError and DataError as `sweep`.
@@ -314,7 +314,7 @@ def gather(spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[
 
 def emit(
     spec: Source,
-    output: str | os.PathLike[str],
+    output: PathLike,
     kind: str,
     *,
     overrides: Sequence[str] = (),
@@ -322,7 +322,7 @@ def emit(
     force: bool = False,
     quiet: bool = False,
     allow_code: bool = False,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: PathLike | None = None,
     dataset: str | None = None,
     new_ledger: bool = False,
     yes: bool = False,
@@ -390,12 +390,12 @@ def emit(
 
 def plan(
     spec: Source,
-    output: str | os.PathLike[str],
+    output: PathLike,
     *,
     overrides: Sequence[str] = (),
     force: bool = False,
     allow_code: bool = False,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: PathLike | None = None,
     dataset: str | None = None,
     new_ledger: bool = False,
     yes: bool = False,
@@ -607,7 +607,7 @@ class Prepared:
 
 def prepare(
     source: Source,
-    output: str | os.PathLike[str],
+    output: PathLike,
     overrides: Sequence[str] = (),
     *,
     only: str | None = None,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmix.api.arguments import check_outputs, whole_of
+from dpmix.api.arguments import PathLike, check_outputs, whole_of
 from dpmix.api.cautions import of_release
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
@@ -21,7 +20,7 @@ from dpmix.data.loading import check_countable, number_of_records
 from dpmix.errors import SpecError, UsageError, say
 from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, check_page, write_bytes
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def synthesize(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    output: str | os.PathLike[str] | None = None,
+    spec: SpecSource,
+    output: PathLike | None = None,
     *,
-    chains: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    chains: PathLike | Sequence[PathLike] | None = None,
     overrides: Sequence[str] = (),
     force: bool = False,
     quiet: bool = False,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: PathLike | None = None,
     dataset: str | None = None,
     new_ledger: bool = False,
     no_ledger: bool = False,
@@ -259,11 +258,11 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
 
 
 def compare(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    spec: SpecSource,
     overrides: Sequence[str] = (),
     runs: int | None = None,
-    report: str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
+    report: PathLike | None = None,
+    output: PathLike | None = None,
     force: bool = False,
     quiet: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -344,7 +343,7 @@ def compare(
     return found
 
 
-def _check_targets(spec: RunSpec, paths: Sequence[str | os.PathLike[str] | None], force: bool) -> None:
+def _check_targets(spec: RunSpec, paths: Sequence[PathLike | None], force: bool) -> None:
     """Check before any work that writing destroys nothing unasked, and above all not the records."""
     taken: set[Path] = set()
     for path in paths:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.arguments import check_outputs, files_of, whole_of
+from dpmix.api.arguments import PathLike, check_outputs, files_of, whole_of
 from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.columns.cells import Counts
 from dpmix.errors import DataError, SpecError, UsageError
@@ -31,7 +31,7 @@ from dpmix.release.tally_parts import (
     read_counts,
 )
 from dpmix.run.progress import show_work
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.days import Day
 from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_copies, check_output, check_suffix
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
 _NONE = np.zeros((0, 1))  # values
 
-Path_ = str | os.PathLike[str]
+
 Width = float | Literal["auto"]
-Source = Mapping[str, Any] | str | os.PathLike[str] | RunSpec
 
 
 class _Known(NamedTuple):
@@ -55,11 +54,11 @@ class _Known(NamedTuple):
 
 
 def tally(
-    parts: Path_ | Sequence[Path_],
-    spec: Source | None = None,
-    output: Path_ | None = None,
+    parts: PathLike | Sequence[PathLike],
+    spec: SpecSource | None = None,
+    output: PathLike | None = None,
     *,
-    counts: Path_ | None = None,
+    counts: PathLike | None = None,
     width: Width | None = None,
     overrides: Sequence[str] = (),
     jobs: int = 1,
@@ -122,7 +121,7 @@ def tally(
     return found
 
 
-def tally_sql(spec: Source, *, width: Width | None = None, overrides: Sequence[str] = ()) -> str:
+def tally_sql(spec: SpecSource, *, width: Width | None = None, overrides: Sequence[str] = ()) -> str:
     """Return the SQL query whose result `tally` reads: of the table ``release``, by literal edges.
 
     Raises
@@ -137,10 +136,10 @@ def tally_sql(spec: Source, *, width: Width | None = None, overrides: Sequence[s
 
 
 def plan(
-    parts: Path_ | Sequence[Path_],
-    spec: Source | None = None,
+    parts: PathLike | Sequence[PathLike],
+    spec: SpecSource | None = None,
     *,
-    counts: Path_ | None = None,
+    counts: PathLike | None = None,
     width: Width | None = None,
     overrides: Sequence[str] = (),
     jobs: int = 1,
@@ -173,7 +172,7 @@ def _in_words(grid: TallyGrid) -> str:
 
 
 def _check_call(
-    parts: Sequence[Path_], spec: RunSpec | None, counts: Path_ | None, jobs: int, scheduler: str | None
+    parts: Sequence[PathLike], spec: RunSpec | None, counts: PathLike | None, jobs: int, scheduler: str | None
 ) -> None:
     if counts is not None and parts:
         raise UsageError(
@@ -205,7 +204,7 @@ def _check_call(
     check_copies([Path(part) for part in parts])
 
 
-def _target(output: Path_, parts: Sequence[Path_], force: bool) -> Path:
+def _target(output: PathLike, parts: Sequence[PathLike], force: bool) -> Path:
     final = check_output(os.fspath(output), force=force)
     check_suffix(os.fspath(output), "a tally", strict=True)
     if any(os.path.realpath(part) == os.fspath(final) for part in parts):
@@ -213,7 +212,7 @@ def _target(output: Path_, parts: Sequence[Path_], force: bool) -> Path:
     return final
 
 
-def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
+def _known(parts: Sequence[PathLike], spec: RunSpec | None) -> list[_Known]:
     """Read what the parts say of themselves, or the spec of them, without their values."""
     columns = None if spec is None or spec.release is None else spec.release.columns
     found = []

@@ -26,10 +26,11 @@ from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.run.progress import show_phase
 from dpmix.samplers.state import SERIAL_LIMIT
-from dpmix.spec import RunSpec, load_spec
+from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.store.frames import Tabulated, TabulatedFigures
 
 if TYPE_CHECKING:
+    from dpmix.api.arguments import PathLike
     from dpmix.store.frames import Frame
 
 _RECORDS = 50  # where the spec does not say how many there are
@@ -90,8 +91,8 @@ class Warmed(Tabulated):
 
 
 def warmup(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: str | os.PathLike[str] | None = None,
+    spec: SpecSource,
+    release: PathLike | None = None,
     *,
     overrides: Sequence[str] = (),
     allow_code: bool = False,
@@ -145,8 +146,8 @@ def _keep_bytecode(package: Path) -> None:
 
 
 def _kinds(
-    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
-    release: str | os.PathLike[str] | None,
+    spec: SpecSource,
+    release: PathLike | None,
     overrides: Sequence[str],
 ) -> list[RunSpec]:
     """Return what is to be tried: the spec, or of a sweep one run of each kind that is compiled alike."""
@@ -187,12 +188,12 @@ def _shape(value: Any) -> Any:
     return 0 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def _try(spec: RunSpec, release: str | os.PathLike[str] | None, allow_code: bool) -> None:
+def _try(spec: RunSpec, release: PathLike | None, allow_code: bool) -> None:
     """Fit and summarize a few sweeps, and fit one of many records where there may be many."""
     checked = load_spec(spec, _SHORT)
     if checked.model is None:
         raise SpecError("model: missing; warmup compiles what fitting a model needs")
-    source: Release | str | os.PathLike[str] | None = release
+    source: Release | PathLike | None = release
     made_up = source is None and (checked.release is None or checked.release.path is None)
     if made_up:
         source = _made_up(checked)

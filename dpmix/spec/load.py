@@ -17,9 +17,12 @@ from dpmix.spec.run_spec import RunSpec, check_spec
 from dpmix.spec.table_source import STREAM, InMemory
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 
+SpecSource = Mapping[str, Any] | str | os.PathLike[str] | RunSpec
+"""Contents of a spec, the YAML file that holds them, or a spec that is checked already."""
+
 
 def load_spec(
-    source: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    source: SpecSource,
     overrides: Sequence[str] = (),
     data: Any = None,
     *,
