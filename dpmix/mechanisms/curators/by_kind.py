@@ -22,7 +22,6 @@ from dpmix.spec.kinds import MECHANISMS, kinds_that
 
 __all__ = ["Groups", "Mechanism", "contradiction", "from_spec", "needs_n", "stated"]
 
-_KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 _REQUESTED = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
 _SETTINGS = ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n")
 _AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
@@ -144,7 +143,7 @@ def stated(
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
         "calibration": _calibration(spec),
-        "requested": {k: getattr(spec, k) for k in _KEYS if getattr(spec, k, None) is not None},
+        "requested": spec.requested(),
         "stated": True,
     } | own
     return law_of(described), guarantee
