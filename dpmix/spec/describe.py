@@ -206,10 +206,7 @@ def _privacy(privacy: PrivacySpec) -> str:
 def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     if not mechanism.protects:
         return f"{mechanism.kind}, values are not protected"
-    keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
-    own = (key for statement in mechanism.statements for key in statement)
-    given = {key: getattr(mechanism, key, None) for key in (*keys, *own)}
-    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in mechanism.requested().items())
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{mechanism.done(grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 

@@ -22,7 +22,6 @@ from dpmix.spec.kinds import MECHANISMS, kinds_that
 
 __all__ = ["Groups", "Mechanism", "contradiction", "from_spec", "needs_n", "stated"]
 
-_REQUESTED = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
 _SETTINGS = ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n")
 _AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
@@ -176,9 +175,8 @@ def contradiction(
         if value is not None and actual is not None and value != actual:
             return f"mechanism.{key}: {value}, but the release was made with {actual}"
     requested = made.requested or {}
-    for key in _REQUESTED:
-        value = getattr(spec, key, None)
-        if value is not None and key in requested and not _agree(value, requested[key]):
+    for key, value in spec.requested().items():
+        if key in requested and not _agree(value, requested[key]):
             return f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}"
     meant = getattr(_curator(spec.kind), "meant", None)
     if meant is not None:
