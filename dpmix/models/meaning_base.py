@@ -151,6 +151,10 @@ class Meaning:
         """Draw a parameter from its prior, shape (draws, ..), where the file keeps no draws; None of none."""
         return None
 
+    def pseudo_records(self, parameter: Stored) -> Floats | None:
+        """Return the parameters of the Dirichlet law of shares, over the last dimension; None of others."""
+        return None
+
     def floors(self) -> Sequence[str]:
         """Return the parameters whose prior may have next to no mass near 0."""
         return ()

@@ -42,6 +42,7 @@ from dpmix.summary.row_labels import by_class, row_labels
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
+from dpmix.summary.taken_shares import taken_remarks
 from dpmix.summary.variance import VarianceShares, mixture_shares, parametric_shares
 
 if TYPE_CHECKING:
@@ -356,7 +357,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         prior,
         absurd=prior_remarks(account.within, account.bounds, account.cure),
         held=_held_up(chains, options.level),
-        told=account.remarks,
+        told=[*account.remarks, *taken_remarks(chains, series)],
         beyond=Beyond.of(account),
         cells=_cells(chains),
         shape=shape_contraction(series, prior),

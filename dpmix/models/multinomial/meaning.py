@@ -27,6 +27,7 @@ from dpmix.models.meaning_base import (
 from dpmix.release.sanitized import Release
 
 if TYPE_CHECKING:
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
     from dpmix.spec import RunSpec
 
@@ -162,8 +163,15 @@ class MultinomialMeaning(Meaning):
 
     def log_prior(self) -> Floats:
         """Return that of the shares, a Dirichlet law."""
-        prior = np.asarray(json.loads(str(self.chains.attrs["prior"])), dtype=np.float64)
-        return sum_entries((prior - 1.0) * logs_of(draws_of(self.chains, "p")))
+        return sum_entries((self._prior - 1.0) * logs_of(draws_of(self.chains, "p")))
+
+    def pseudo_records(self, parameter: Stored) -> Floats | None:
+        """Return those of the shares."""
+        return self._prior if parameter.name == "p" else None
+
+    @property
+    def _prior(self) -> Floats:
+        return np.asarray(json.loads(str(self.chains.attrs["prior"])), dtype=np.float64)
 
     @staticmethod
     def expected(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:

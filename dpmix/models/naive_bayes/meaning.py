@@ -33,6 +33,7 @@ from dpmix.models.meaning_base import (
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
 
 if TYPE_CHECKING:
+    from dpmix.run.chains_file import Stored
     from dpmix.run.chains_reader import NamedChains
     from dpmix.spec import RunSpec
     from dpmix.spec.summary_section import SummarySpec
@@ -327,6 +328,12 @@ class NaiveBayesMeaning(Meaning):
             if parameter.name.startswith("p_feature_"):
                 out = out + sum_entries(logs_of(chains.read(parameter)))
         return np.asarray((prior - 1.0) * out)
+
+    def pseudo_records(self, parameter: Stored) -> Floats | None:
+        """Return those of the classes, and of a feature's levels within each."""
+        if parameter.name != "p" and not parameter.name.startswith("p_feature_"):
+            return None
+        return np.full(parameter.shape[-1], float(self.chains.constants["prior"]))
 
     def predictor(self, options: SummarySpec) -> Predictor:
         """Return what predicts the class."""

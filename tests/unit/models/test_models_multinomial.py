@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.run import exit_codes
 from dpmix.spec import load_spec
+from dpmix.summary.taken_shares import raised
 from tests.helpers.fits import assert_same
 from tests.oracles import posteriors as oracle
 from tests.oracles.mc import discrepancies
@@ -329,6 +331,37 @@ def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
     drawn = predictive_records(tmp_path / "c.h5", tmp_path / "p.csv", quiet=True)
     assert drawn.labels == (("a", "b", "c"),) and len(drawn.values) == 20
     assert set((tmp_path / "p.csv").read_text("utf-8").split()) <= {"category", "a", "b", "c"}
+
+
+def test_half_the_prior_raises_shares_by_what_closed_forms_say() -> None:
+    counts, rng = np.array([600.0, 300.0, 100.0] + [0.0] * 21), np.random.default_rng(3)
+    for prior in (0.5, 1.0, 2.0):
+        p = rng.dirichlet(counts + prior, 20_000)
+        less, more = ((counts + a) / (counts + a).sum() for a in (prior / 2, prior))
+        weighed = prior * np.log(p).sum(axis=1)
+        assert raised(p[:, 0], weighed) == pytest.approx(float(less[0] - more[0]) / p[:, 0].std(), abs=0.06)
+        assert raised(p[:, 23], weighed) < 0.0
+    assert raised(np.ones(4), np.arange(4.0)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [((600, 310, 95, *(-4, 7, -1, 3, 0, -6, 2) * 3), "with care"), ((45, 37, 40, 49, 36, 43) * 4, "usable")],
+)
+def test_a_prior_that_fills_empty_categories_is_told(
+    counts: tuple[int, ...], verdict: str, tmp_path: Path
+) -> None:
+    # in ten releases of a table like the first the largest share was in three of nine 90% intervals
+    release = noisy((1.0,) * 24, 1000, counts, 4.0, "geometric")
+    dpmix.fit(SPEC, release, tmp_path / "c.h5", quiet=True)
+    summary = dpmix.summarize(tmp_path / "c.h5", quiet=True)
+    agreeing = {name: replace(scalar, rhat=1.0) for name, scalar in summary.parameters.items()}
+    found = replace(summary, parameters=agreeing).verdict
+    assert found.answer == verdict
+    told = [text for text in summary.warnings if text.startswith("The prior, as if of 24 records, takes")]
+    assert len(told) == (verdict == "with care")
+    if told:
+        assert "takes from p[1" in told[0] and "see what half of model.prior gives." in told[0]
 
 
 def test_specs_that_do_not_go_with_the_release_are_refused() -> None:
