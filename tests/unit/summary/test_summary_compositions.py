@@ -20,6 +20,7 @@ from dpmix.models.dirichlet.composition_results import (
     composition_remarks,
 )
 from dpmix.models.dirichlet.compositions import censored_moments
+from dpmix.models.dirichlet.meaning import UNSEEN
 from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
 
@@ -106,6 +107,8 @@ def test_a_summary_has_shares_densities_censoring_and_truth(tmp_path: Path) -> N
     assert told["covers_alpha"]
     assert told["covers_mean"]
     assert 0.8 < told["record_coverage"] <= 1.0
+    assert UNSEEN in found["warnings"]
+    assert UNSEEN in found["verdict"]["reasons"]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,7 @@ def test_a_summary_says_whether_the_scores_of_thresholds_were_used(
     words = "Given all that was released" if used else "as if the threshold had been fixed: the scores"
     assert words in " ".join(found.to_text().split())
     assert found.to_json()["composition"]["scores_used"] is used
+    assert UNSEEN not in found.warnings  # the check looks at scores, whether they were fitted or not
 
 
 def remarks(sampler: str = "data_augmentation", **own: Any) -> str:
