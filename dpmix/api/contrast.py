@@ -24,6 +24,7 @@ from dpmix.summary.contrast_result import (
     contrast_groups,
     same_release,
 )
+from dpmix.summary.headline import USABLE
 from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words, stated_parameters
 from dpmix.summary.summary_of_chains import summarize_parametric
 
@@ -101,7 +102,11 @@ def contrast(
         level, warnings = float(options[0].level), []
         for label, chains, asked in zip("AB", pair, options, strict=False):
             said = f"{label}: " if len(files) == 2 else ""
-            remarks = summarize_parametric(chains, asked).remarks
+            summary = summarize_parametric(chains, asked)
+            verdict, remarks = summary.verdict, summary.remarks
+            if verdict.answer != USABLE:  # not all that it goes by is among the remarks
+                why = " ".join(verdict.reasons)
+                warnings.append((f'{said}The verdict of the fit is "{verdict.answer}". {why}', False))
             warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
         if len(files) == 1:
             found = contrast_groups(pair[0], files[0], groups, margin=margin, level=level, warnings=warnings)

@@ -175,6 +175,10 @@ def test_bootstraps_give_confidence_intervals_and_no_probability(fits: Path) -> 
     assert "95% confidence interval" in words
     assert "Pr(beyond)" not in words
     assert found.to_json()["interpretation"] == "confidence"
+    # what keeps either fit from "usable" is said, whether the fit's own warnings have it or not
+    told = [text for text in found.warnings if "The verdict of the fit is " in text]
+    assert [text[:40] for text in told] == [f'{each}: The verdict of the fit is "with care"' for each in "AB"]
+    assert all("A bootstrap has no prior, beside which" in text for text in told)
 
 
 def restated(path: Path, source: Path, **attrs: Any) -> Path:
