@@ -15,6 +15,15 @@ are near, the fewer lines there are, so that a move takes little longer than a s
 Which records are near is judged by their z and e at a fixed point, the same before and after. In burn-in the
 move learns that point, the mean of the parameters; how near is near, so that about `WANTED` of all moves are
 accepted; and the covariance of the parameters, from which lines are drawn.
+
+Most lines are of another kind: straight in the second moments of (1, x, y) under the parameters, of which n
+times as many are what the sums are but for W, so that the noise is as wide in each of them. Where it hides
+the variance of a predictor, or what others do not tell of it, slopes go with that along a curve, its
+covariance with the response being told, and it may be as small as it likes: in the coordinates lines miss the
+curve, and draws given the records change the variance by a share of sqrt(2 / n). The moments that are those
+of parameters are a convex set, in which lines of the noise's width reach everywhere, as in
+`dpmix.models.linear_regression.ridge`: B is the lower factor of their matrix. Where a variance is far below
+what the noise hides, it moves along its own coordinate: the other kinds of lines take small steps there.
 """
 
 from __future__ import annotations
@@ -35,7 +44,7 @@ from dpmix.models.linear_regression.latent_records import (
     subtract,
 )
 from dpmix.models.sum_augmentation import log_change, offer_to_all, recount, replace, save, sweep
-from dpmix.numerics.factors import cholesky, invert_lower, product
+from dpmix.numerics.factors import cholesky, invert_lower, product, solve_transposed
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 
@@ -227,6 +236,8 @@ def learn(learnt, point, share):
 
 
 WANTED, FARTHEST = 0.8, 2.0
+BY_MOMENTS = 2.0 / 3.0
+"""Share of the lines that are straight in the moments."""
 
 
 @njit
@@ -390,9 +401,15 @@ def _log_density(line: _CoefficientLine, at):
 
 @njit
 def _draw_line(model, rng, root, step):
-    """Set `step` (k,) to a random direction: of all coordinates, or of those of beta alone."""
+    """Set `step` (k,) to a random direction: of all coordinates, of those of beta, or of a scale of x_cov."""
     k, q = len(step), len(model.columns)
-    last = k if k == q or rng.random() < 0.5 else q
+    kind = 0 if k == q else int(rng.random() * (2.0 if model.known[COV] else 3.0))
+    if kind == 2:
+        step[:] = 0.0
+        row = int(rng.random() * (q - 1.0))  # whose log is the last of its row's coordinates
+        step[k - q * (q - 1) // 2 + (row + 1) * (row + 2) // 2 - 1] = 2.0 * rng.standard_normal()
+        return
+    last = k if kind == 0 else q
     for i in range(last):
         step[i] = rng.standard_normal()
     for back in range(last):
@@ -403,22 +420,126 @@ def _draw_line(model, rng, root, step):
     step[last:] = 0.0
 
 
+class _MomentLine(NamedTuple):
+    """A line through parameters whose second moments of (1, x, y) are `middle` (q + 1, q + 1), along `step`.
+
+    Of both the lower halves matter. `offer` and `root` (q + 1, q + 1) and `values` are set; what else there
+    is is as of `_CoefficientLine`.
+    """
+
+    model: Any
+    middle: Any
+    step: Any
+    offer: Any
+    root: Any
+    values: Any
+    moments: Any
+    near: Any
+    work: Any
+    rest: Any
+    inverse: Any
+
+
+@log_height.register
+def _log_density_of_moments(line: _MomentLine, at):
+    """Approximate, with the Jacobian of parameters' coordinates in their moments."""
+    model, root = line.model, line.root
+    q = len(model.columns)
+    if not _set_from_moments(line, at):
+        return -math.inf
+    level = approximate(model, line.values, line.moments, line.near, line.work, line.rest)
+    total = log_prior(model, line.values, line.inverse) - model.rate * level
+    if not model.known[SD]:
+        total -= 2.0 * math.log(root[q, q])
+    for i in range(1, q):
+        total -= (q + 3.0 - i) * math.log(root[i, i])
+    return total
+
+
 @njit
-def slice_lines(model, rng, lines, point, root, values, moments, near, work, rest, inverse):
+def _set_from_moments(line, at):
+    """Set the values of a line to those of its moments; return whether there are any."""
+    model, values, root = line.model, line.values, line.root
+    q = len(model.columns)
+    p = q - 1
+    for i in range(q + 1):
+        for j in range(i + 1):
+            line.offer[i, j] = line.middle[i, j] + at * line.step[i, j]
+    definite = cholesky(line.offer, root)
+    if model.known[SD]:
+        definite = cholesky(line.offer[:q, :q], root[:q, :q])
+    if not definite:
+        return False
+    beta = root[q, 1:q].copy()
+    solve_transposed(root[1:q, 1:q], beta)
+    values[0] = root[q, 0]
+    for i in range(p):
+        values[0] -= beta[i] * root[i + 1, 0]
+        values[i + 1] = beta[i]
+    if not (model.known[MEAN] or model.known[COV]):
+        for i in range(p):
+            values[q + 1 + i] = root[i + 1, 0]
+            for j in range(i + 1):
+                values[q + 1 + p + i * p + j] = root[i + 1, j + 1]
+    if not model.known[SD]:
+        values[q] = root[q, q]
+    return True
+
+
+@njit
+def unit_of(model, rng, learnt, count):
+    """Return how far to step in moments of `count` records: as far as the noise is wide in each.
+
+    In burn-in, which may begin far off, also farther.
+    """
+    widths = model.rate * max(count, 1)
+    return 1.0 / (widths ** rng.random() if learnt[LEARNING] > 0.0 else widths)
+
+
+@njit
+def _draw_moment_step(model, rng, unit, step):
+    """Set the lower half of `step` to a direction, `unit` wide in each of the moments.
+
+    Those of predictors stay where a part of their law is known, and that of y^2 where sigma2 is.
+    """
+    q = len(model.columns)
+    step[:] = 0.0
+    for i in range(q if model.known[MEAN] or model.known[COV] else 1, q + 1):
+        for j in range(i + 1):
+            if not (i == j == q and model.known[SD]):
+                step[i, j] = unit * rng.standard_normal()
+
+
+@njit
+def slice_lines(model, rng, lines, unit, point, root, values, moments, near, work, rest, inverse):
     """Move `point` along random lines by slice sampling (Neal 2003).
 
-    Lines are drawn independently of the point and each in the same way, so that all steps together, like one,
-    are reversible for the approximate posterior.
+    A line is straight in the coordinates or, more often, in the moments, with steps of a `unit`. Lines are
+    drawn independently of the point and each in the same way, so that all steps together, like one, are
+    reversible for the approximate posterior.
     """
-    k = len(point)
-    step = np.empty(k)
+    k, q = len(point), len(model.columns)
+    step, turn = np.empty(k), np.empty((q + 1, q + 1))
     line = _CoefficientLine(model, point, step, np.empty(k), values, moments, near, work, rest, inverse)
+    middle, offer, factor = np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1))
+    other = _MomentLine(model, middle, turn, offer, factor, values, moments, near, work, rest, inverse)
     for _ in range(lines):
-        _draw_line(model, rng, root, step)
-        level = log_height(line, 0.0) - rng.standard_exponential()
-        at, _ = draw_on_slice(rng, line, 0.0, level, 2.0)
-        for i in range(k):
-            point[i] += at * step[i]
+        if rng.random() < BY_MOMENTS:
+            unpack(model, point, values)
+            map_of(model, values, factor, False)
+            middle[:] = product(factor, factor.T)
+            _draw_moment_step(model, rng, unit, turn)
+            level = log_height(other, 0.0) - rng.standard_exponential()
+            at, _ = draw_on_slice(rng, other, 0.0, level, 4.0)
+            if at != 0.0:
+                _set_from_moments(other, at)
+                pack(model, values, point)
+        else:
+            _draw_line(model, rng, root, step)
+            level = log_height(line, 0.0) - rng.standard_exponential()
+            at, _ = draw_on_slice(rng, line, 0.0, level, 2.0)
+            for i in range(k):
+                point[i] += at * step[i]
 
 
 @njit
@@ -532,8 +653,9 @@ def move_jointly(model, rng, theta, records, straight, tally, moments):
     _turn(work[1], moments, work[2], standard)  # those of (1, z, e)
     before = approximate(model, values, standard, near, work, rest)
     old = point.copy()
-    lines = min(k + 2, 1 + len(records) // max(len(near), 1))
-    slice_lines(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
+    lines = min(2 * k + 4, 1 + len(records) // max(len(near), 1))
+    unit = unit_of(model, rng, learnt, len(records))
+    slice_lines(model, rng, lines, unit, point, root, moved, standard, near, work, rest, inverse)
     unpack(model, point, moved)
     after = approximate(model, moved, standard, near, work, rest)
     matrix = between(model, values, moved, work)

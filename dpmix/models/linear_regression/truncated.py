@@ -52,6 +52,7 @@ from dpmix.models.linear_regression.joint import (
     pack,
     register_kind,
     slice_lines,
+    unit_of,
     unpack,
 )
 from dpmix.models.linear_regression.latent_records import (
@@ -444,7 +445,8 @@ def _move_far(model, rng, theta, records, standard, offered, tally):
     pack(model, values, point)
     moved[:] = values
     before = approximate(model, values, left, points, work, rest)
-    slice_lines(model, rng, k + 2, point, root, moved, left, points, work, rest, inverse)
+    unit = unit_of(model, rng, learnt, len(records))
+    slice_lines(model, rng, k + 2, unit, point, root, moved, left, points, work, rest, inverse)
     unpack(model, point, moved)
     after = approximate(model, moved, left, points, work, rest)
     _restore(model, moved, standard, offered, rest)

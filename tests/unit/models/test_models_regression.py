@@ -21,8 +21,12 @@ from dpmix.models.linear_regression.joint import (
     ACCEPTED,
     LEARNING,
     MADE,
+    _draw_moment_step,
+    _log_density_of_moments,
+    _MomentLine,
     coordinates,
     log_prior,
+    map_of,
     pack,
     unpack,
 )
@@ -61,6 +65,7 @@ PRIORS = {
     "learned": LEARNED,
     "scales learned": SCALES,
     "scales learned, mean known": dataclasses.replace(HALF, psi=OF_BOUNDS, psi_learned=True),
+    "scales learned, errors known": dataclasses.replace(SCALES, sigma2=0.8),
 }
 
 
@@ -185,6 +190,54 @@ def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
             wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
         gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # equal but for the constant
+
+
+PLACES = [*((i, 3) for i in range(4)), *((i, j) for i in range(3) for j in range(i, 3) if j)]
+"""Places of what is released in second moments of (1, x, y)."""
+
+
+def moments_of(model: Any, values: np.ndarray, places: list[tuple[int, int]]) -> np.ndarray:
+    """Return second moments of (1, x, y) under the parameters."""
+    turn = np.empty((len(model.columns) + 1,) * 2)
+    map_of(model, values, turn, False)
+    return np.array([(turn @ turn.T)[place] for place in places])
+
+
+@pytest.mark.parametrize("name", ["scales learned", "scales learned, errors known", "mean known"])
+def test_lines_are_straight_in_the_moments_and_have_their_jacobian(name: str) -> None:
+    rng = np.random.default_rng(8)
+    chain: Any = make(PRIORS[name], np.arange(9.0), 6, True, 0).make_chain(rng)
+    model, values, k = chain.law, chain.theta.values, coordinates(chain.law)
+    q = len(model.columns)
+    unpack(model, 0.4 * rng.standard_normal(k), values)
+    ones = np.column_stack([np.ones(9), rng.standard_normal((9, q))])
+    standard, inverse = ones.T @ ones, np.empty((q - 1, q - 1))
+    middle, step, offer, root, turn = (np.empty((q + 1, q + 1)) for _ in range(5))
+    map_of(model, values, root, False)
+    middle[:] = root @ root.T
+    _draw_moment_step(model, rng, 0.05, step)
+    room = np.empty((3, q + 1, q + 1)), np.empty(len(model.released)), inverse
+    line = _MomentLine(model, middle, step, offer, root, values, standard, np.empty((0, 2 * q)), *room)
+    places = list(zip(*np.nonzero(step), strict=True))
+    found, gaps = moments_of(model, values, places), []
+    for at in (0.0, -0.3, 0.2):
+        gap = _log_density_of_moments(line, at) - log_prior(model, values, inverse)
+        wanted = found + at * step[np.nonzero(step)]
+        np.testing.assert_allclose(moments_of(model, values, places), wanted, atol=1e-12)
+        map_of(model, values, turn, True)
+        sums = turn @ standard @ turn.T
+        level = np.abs(model.released - [sums[place] for place in PLACES]).sum()
+        point, other, slopes = np.empty(k), values.copy(), []
+        pack(model, values, point)
+        for h in 1e-5 * np.eye(k)[: len(places)]:
+            ends = []
+            for there in (point + h, point - h):
+                unpack(model, there, other)
+                ends.append(moments_of(model, other, places))
+            slopes.append((ends[0] - ends[1]) / 2e-5)
+        gaps.append(gap + model.rate * level + np.linalg.slogdet(np.array(slopes))[1])
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)
+    assert _log_density_of_moments(line, 1e6) == _log_density_of_moments(line, -1e6) == -np.inf
 
 
 @pytest.mark.parametrize("p", [1, 2])

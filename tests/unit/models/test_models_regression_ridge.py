@@ -84,16 +84,21 @@ def test_density_is_that_of_responses_with_beta_integrated_out() -> None:
 
 
 @pytest.mark.parametrize("predictors", ["unclamped", "clamped"])
-def test_small_errors_that_the_release_does_not_tell_mix(predictors: str) -> None:
-    """Without the move a sd below the noise creeps: of 1,000 draws 3 are effective."""
+@pytest.mark.parametrize(
+    ("name", "scale", "sds"), [("sigma2", 0.3, (0.25, 0.02)), ("x_cov", 5.0, (0.05, 0.08))]
+)
+def test_variances_that_the_release_does_not_tell_mix(
+    name: str, scale: float, sds: tuple[float, float], predictors: str
+) -> None:
+    """Without a move for it a sd below the noise creeps: of 1,000 draws 3 are effective, or 12."""
     n, rng = 500, np.random.default_rng(5)
-    line = Line(np.array([[-1.0, 1.0]] * 2), 0.3, 1.0)
-    x = 0.25 * rng.standard_normal(n)
-    values = databases.moments(line.units(np.column_stack([x, 0.8 * x + 0.02 * rng.standard_normal(n)])))
+    line = Line(np.array([[-1.0, 1.0]] * 2), scale, 1.0)
+    x = sds[0] * rng.standard_normal(n)
+    values = databases.moments(line.units(np.column_stack([x, 0.8 * x + sds[1] * rng.standard_normal(n)])))
     values = values + rng.laplace(0.0, line.scale, 5)
     spec = load_spec({"model": {"kind": "linear_regression", "predictors": predictors}})
     draws = build(spec, released(line, values, n)).make_chain(rng).run(1000, thin=1, skip=500)
-    column = np.log(draws["sigma2"])
+    column = np.log(draws[name].ravel())
     _, error = batch_means(column, 20)
     assert column.var() / error**2 > 100.0
 
