@@ -192,8 +192,8 @@ _ERRORS = (
 )
 _PREDICTORS = (
     "the predictor, or what of it other predictors do not tell, may vary less than under the fit, and slopes "
-    "are then steeper, or farther apart, than their intervals say; model.x_prior: {Psi: learned}, a smaller "
-    "model.x_prior.Psi by what is public of them, tighter bounds or more epsilon would let it vary less"
+    "are then steeper, or farther apart, than their intervals say; leave out model.x_prior.Psi for scales "
+    "that are learned, or state a smaller one by what is public of them"
 )
 _RECORDS = (
     "the records may vary less than the interval says, and quantiles lie closer together, as they do where "

@@ -299,13 +299,14 @@ def _regressions() -> list[Case]:
             unknown | {"response": "truncated", "predictors": "clamped"},
         ),
     }
-    # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor
+    # as the defaults have it: on [-1, 1] the means of the variances' scales are 1/4 of the errors, 4/25 of
+    # each predictor
     default = laws.Regression(
-        1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, scale=4.0 * 4.0 / 25.0, lam=0.16, learned=True
+        2, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 7.0, scale=4.0 * 4.0 / 25.0, lam=0.16, learned=True
     )
     laws_and_models["default prior"] = (default, {})
-    laws_and_models["learned errors, truncated, clamped predictors"] = (
-        dataclasses.replace(default, prior_mean=0.5, truncated=True, clamped=True),
+    laws_and_models["learned scales, truncated, clamped predictors"] = (
+        dataclasses.replace(default, p=1, nu=6.0, prior_mean=0.5, truncated=True, clamped=True),
         {"response": "truncated", "predictors": "clamped"},
     )
     for (title, (law, section)), (sampler, keys, thin) in itertools.product(

@@ -192,8 +192,8 @@ class Regression(Entries):
     """Linear regression on p predictors; known parameters are given, others have their prior.
 
     With x_cov ~ IW(nu, scale I) and x_mean ~ N(0, x_cov / lam), where these are not known. Where learned, the
-    second number of sigma2_prior is the mean of its scale, of a gamma law of shape 1/2; where clamped, the
-    line is in predictors clamped to [-2, 2].
+    second number of sigma2_prior is the mean of its scale, of a gamma law of shape 1/2, and scale that of
+    each predictor's; where clamped, the line is in predictors clamped to [-2, 2].
     """
 
     p: int
@@ -221,7 +221,8 @@ class Regression(Entries):
         sigma2 = b / rng.standard_gamma(a) if self.sigma2 is None else self.sigma2
         cov, mean = np.eye(p), np.zeros(p)
         if not self.x_known:
-            cov = np.reshape(stats.invwishart.rvs(self.nu, self.scale * np.eye(p), random_state=rng), (p, p))
+            scales = self.scale * (2.0 * rng.standard_gamma(0.5, p) if self.learned else np.ones(p))
+            cov = np.reshape(stats.invwishart.rvs(self.nu, np.diag(scales), random_state=rng), (p, p))
             mean = rng.multivariate_normal(np.zeros(p), cov / self.lam)
         x = rng.multivariate_normal(mean, cov, n)
         at, sd = beta[0] + (np.clip(x, -2.0, 2.0) if self.clamped else x) @ beta[1:], math.sqrt(sigma2)

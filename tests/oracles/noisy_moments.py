@@ -55,18 +55,17 @@ def slopes(
     released: Array,
     n: int,
     scale: float,
-    log_prior: Prior,
     rng: np.random.Generator,
     size: int,
-    log_scale: Callable[[Array, int], Array] = log_scale_fixed,
+    log_prior: Prior,
+    log_scale: Callable[[Array, int], Array],
 ) -> tuple[Array, Array, Array]:
     """Return draws of T's slope and log sigma2, rescaled, with their weights (size,), which add up to 1.
 
     released (5,): the sums of y, x y, y y, x, x x of variables rescaled to [-1, 1], with Laplace noise of a
-    scale. The prior of the coefficients is N(0, 1), and of the predictor the default's: variance IG(3, 0.08),
-    or what `log_scale` has in its place, mean N(0, variance / 0.16). log_prior: of log sigma2, which
-    given sums varies by some sqrt(2 / n), so that it is summed over points of its own for each draw, about
-    the mode.
+    scale. The prior of the coefficients is N(0, 1), of the predictor's variance that of `log_scale`, of its
+    mean N(0, variance / 0.16). log_prior: of log sigma2, which given sums varies by some sqrt(2 / n), so that
+    it is summed over points of its own for each draw, about the mode.
     """
     y, xy, yy, x, xx = (released - rng.laplace(0.0, scale, (size, 5))).T
     cxx, cxy, cyy = xx - x * x / n, xy - x * y / n, yy - y * y / n

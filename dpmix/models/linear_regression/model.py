@@ -102,8 +102,8 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
 
     What is stated of errors and predictors is in the units of the data; what is left out is the default on
     [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, b), b ~ Gamma(1/2) of mean
-    1/4, predictors as clusters of multivariate normal mixtures with a base measure that is fixed; where the
-    scales of these are learned psi has their means.
+    1/4, predictors as clusters of multivariate normal mixtures with scales that are learned, whose means psi
+    has.
     """
     units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
@@ -111,7 +111,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     prior, default = model.x_prior, niw_from_bounds([(-1.0, 1.0)] * p)
     freedom = prior.nu if prior.nu is not None else default.nu
     centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
-    psi = np.array(prior.Psi) / units.covariance() if isinstance(prior.Psi, tuple) else np.diag(default.psi)
+    psi = np.diag(default.psi) if prior.Psi == "learned" else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
     scale = ERRORS_SCALE if stated == "learned" else stated / units.variance(1.0)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
@@ -130,7 +130,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
         weight=float(prior.lambda_),
         freedom=float(freedom),
         psi=_floats(np.ravel(psi)),
-        psi_learned=prior.Psi == "learned",
+        psi_learned=prior.Psi == "learned" and model.x_cov is None,
         known=(model.sigma2 is not None, model.x_mean is not None, model.x_cov is not None),
     )
 
@@ -346,7 +346,7 @@ def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:
     if not law.known[SD]:
         scale = law.scale * 2.0 * rng.standard_gamma(0.5) if law.learned else law.scale
         values[q] = math.sqrt(scale / rng.standard_gamma(law.shape))
-    if law.psi_learned and not law.known[COV]:
+    if law.psi_learned:
         # scales are drawn anew given precisions, which given scales are theirs times chi-squares, independent
         means = np.asarray(law.psi).reshape(q - 1, q - 1).diagonal()
         ratios = rng.standard_gamma(0.5, q - 1) / rng.standard_gamma(0.5 * law.freedom, q - 1)

@@ -97,9 +97,8 @@ def predictors_taken(spec: RunSpec, model: Any) -> list[str]:
     ]
     return [
         *found,
-        f"model.x_prior.Psi: {model.x_prior.Psi or 'left out'}, so that advice takes {', '.join(taken)}; "
-        "slopes are told the better the more a predictor varies: state Psi, or model.x_cov, by what is "
-        "public of it",
+        f"model.x_prior.Psi: learned, so that advice takes {', '.join(taken)}; slopes are told the better "
+        "the more a predictor varies: state Psi, or model.x_cov, by what is public of it",
     ]
 
 

@@ -60,11 +60,10 @@ class PredictorPrior(Section):
     nu: Positive | None = Field(
         None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 5."
     )
-    Psi: LearnedOrMatrix | None = Field(
-        None,
-        description="Scale matrix of x_cov; where left out, diagonal, with squares of a fifth of the "
-        "predictors' public widths. learned: diagonal, with gamma entries of shape 1/2 a priori, whose means "
-        "are these squares.",
+    Psi: LearnedOrMatrix = Field(
+        "learned",
+        description="Scale matrix of x_cov. learned: diagonal, with gamma entries of shape 1/2 a priori, "
+        "whose means are the squares of a fifth of the predictors' public widths.",
     )
 
 
@@ -134,8 +133,6 @@ class LinearRegressionModel(ModelSection):
             raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
         if self.x_mean is not None and self.x_cov is not None and self.x_prior != PredictorPrior():
             raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
-        if self.x_cov is not None and self.x_prior.Psi == "learned":
-            raise refusal("x_prior.Psi", "learned is for an unknown x_cov; leave out one of the two")
         return self
 
     def in_words(self, spec: Any) -> str:

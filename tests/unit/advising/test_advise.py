@@ -274,11 +274,10 @@ def test_prior_covariances_are_those_of_an_inverse_wishart() -> None:
 def test_what_nobody_states_of_predictors_is_said() -> None:
     told = regressed({})
     (text,) = [text for text in told.warnings if "x_prior" in text]
+    assert text.startswith("model.x_prior.Psi: learned, so that advice takes vote to have a standard")
     assert "vote to have a standard deviation of 0.1, school to have a standard deviation of 0.6" in text
     assert any(text.startswith("vote has bounds [0, 1]") for text in told.warnings)
     assert " ".join(text.split()) in " ".join(told.to_text().split())
-    (text,) = [text for text in regressed({"x_prior": {"Psi": "learned"}}).warnings if "x_prior" in text]
-    assert text.startswith("model.x_prior.Psi: learned, so that advice takes vote to have a standard")
     known = regressed({"x_cov": [[0.25, 0.0], [0.0, 2.5]], "predictors": "clamped"})
     assert not known.warnings
     (text,) = regressed({"predictors": "clamped"}).warnings

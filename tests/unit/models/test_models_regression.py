@@ -386,10 +386,11 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
     assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, True)
     assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
-    assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
+    assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel()) and model.law.psi_learned
     low, high = BOUNDS.T
     assert model.constants["sigma2_b"] == pytest.approx((0.25 * (high - low)[2]) ** 2)
     assert "slopes 0 +- 1.8 on age, 0 +- 1.5 on size" in model.attrs["prior"]
+    assert not make(OTHER, np.zeros(9), 5, True, 0).law.psi_learned
     known = make(KNOWN, np.zeros(9), 5, True, 0)
     assert [parameter.name for parameter in known.parameters] == ["beta"]
 
@@ -406,10 +407,6 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
         ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
-        (
-            {"x_cov": [[1.0, 0.0], [0.0, 1.0]], "x_prior": {"Psi": "learned"}},
-            "model.x_prior.Psi: learned is for an unknown x_cov; leave out one of the two",
-        ),
         ({"x_prior": {"Psi": "fixed"}}, 'model.x_prior.Psi: must be a list of rows or learned, not "fixed"'),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],

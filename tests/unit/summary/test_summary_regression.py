@@ -184,15 +184,15 @@ def stated(folder: Path, epsilon: float, x_cov: list[list[float]], slopes: list[
 @pytest.mark.parametrize(
     ("epsilon", "x_cov", "slopes", "x_prior", "held"),
     [
-        (4.0, [[0.04**2]], [0.9], {}, ["x_cov[1,1]"]),
-        (4.0, [[0.25**2]], [0.9], {}, []),
+        (4.0, [[0.04**2]], [0.9], {"Psi": [[0.16]]}, ["x_cov[1,1]"]),
+        (4.0, [[0.25**2]], [0.9], {"Psi": [[0.16]]}, []),
         (4.0, [[0.04**2]], [0.9], {"Psi": [[4 * 0.04**2]]}, []),
-        (4.0, [[0.04**2]], [0.9], {"Psi": "learned"}, []),
+        (4.0, [[0.04**2]], [0.9], {}, []),
         (  # each varies by much, and one beside the other by little
             16.0,
-            [[0.0625, 0.061], [0.061, 0.0625]],
+            [[0.0625, 0.0618], [0.0618, 0.0625]],
             [0.8, 0.0],
-            {},
+            {"Psi": [[0.16, 0.0], [0.0, 0.16]]},
             ["x_cov[1,1]", "x_cov[2,2]"],
         ),
     ],
@@ -217,7 +217,7 @@ def test_a_prior_that_holds_predictors_up_is_told_and_doubted(
     assert len(said) == len(doubts) == bool(held)
     if held:
         assert f"holds up {' and '.join(held)}: the predictor, or what of it other" in said[0]
-        assert "; model.x_prior: {Psi: learned}, a smaller model.x_prior.Psi" in doubts[0]
+        assert "; leave out model.x_prior.Psi for scales that are learned, or state a smaller" in doubts[0]
         assert summary.verdict.answer != "usable"
     # what is told is so: the interval falls short of the slope where the predictor is held up
     assert (max(summary.parameters["beta[1]"].quantiles.values()) < slopes[0]) == bool(held)
