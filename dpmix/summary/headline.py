@@ -171,8 +171,10 @@ def _of_check(check: Check) -> tuple[str, str]:
     if check.overall is None:
         why = f": {check.reason}" if check.reason else ""
         return WITH_CARE, f"The release could not be checked against the fit{why}."
-    answer, how = (NOT_YET, "unlike what") if check.overall < SUSPECT else (USABLE, "what")
-    return answer, f"The release is {how} the fitted model would release (check, p = {check.overall:.2g})."
+    told = f"the fitted model would release (check, p = {check.overall:.2g})."
+    if check.overall < SUSPECT:
+        return NOT_YET, f"The release is unlike what {told}"
+    return USABLE, f"The release is what {told} {check.blind}".strip()
 
 
 def _of_chains(parameters: Mapping[str, Scalar]) -> tuple[str, str]:

@@ -67,8 +67,8 @@ class LogMomentsReplicator(StatisticReplicator):
     what = "noisy mean logarithms"
     needed = ("alpha",)
     blind = (
-        "The model has a parameter for each, so that it fits nearly any records: a misfit does not show. A "
-        "release of several candidate thresholds tells more."
+        "The model has a parameter for each released mean, so that it fits nearly any records: a misfit does "
+        "not show. A release of several candidate thresholds tells more."
     )
 
     def __init__(self, chains: NamedChains) -> None:

@@ -55,8 +55,8 @@ class ClampedMomentsReplicator(StatisticReplicator):
     what = "noisy moments"
     unit = "of the largest that all records could give"
     blind = (
-        "The model has a parameter for each: only priors and bounds show, not errors or predictors that are "
-        "not normal."
+        "The model has a parameter for each released moment: only priors and bounds show, not errors or "
+        "predictors that are not normal."
     )
 
     def __init__(self, chains: NamedChains) -> None:

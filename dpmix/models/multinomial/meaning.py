@@ -45,7 +45,7 @@ class ReleasedPosterior(StatisticReplicator):
 
     what = "counts of categories"
     unit = "of all records in a count"
-    blind = "The model has a probability for each: only the prior shows."
+    blind = "The model has a probability for each released count: only the prior shows."
     needed = ("p",)
 
     def __init__(self, chains: NamedChains) -> None:
@@ -106,7 +106,7 @@ class Answers(StatisticReplicator):
 
     what = "numbers of answers"
     unit = "of all records in a count"
-    blind = "The model has a probability for each: only the prior shows."
+    blind = "The model has a probability for each released count: only the prior shows."
     needed = ("p",)
 
     def __init__(self, chains: NamedChains) -> None:

@@ -73,6 +73,8 @@ class Check:
     visible : str
     reason : str
         Why there is no check; empty where there is one.
+    blind : str
+        What cannot show in the check, in a sentence; empty where all that is compared may differ.
     """
 
     statistic: str = ""
@@ -84,6 +86,7 @@ class Check:
     visible_from: float | None = None
     visible: str = ""
     reason: str = ""
+    blind: str = ""
 
     @property
     def p(self) -> float | list[float] | None:

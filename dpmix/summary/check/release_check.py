@@ -112,10 +112,14 @@ def check_statistic(
     if math.isfinite(reach):
         visible = float((reach * found.sd).max() / replicator.per)
         words = words_of_reach(visible, replicator.unit, share=replicator.per > 1.0)
-    if replicator.blind:
-        words = f"{words} {replicator.blind}".strip()
     return Check(
-        replicator.what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words
+        replicator.what,
+        found.p(),
+        entries,
+        replicates=len(table),
+        visible_from=visible,
+        visible=f"{words} {replicator.blind}".strip(),
+        blind=replicator.blind,
     )
 
 

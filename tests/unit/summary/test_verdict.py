@@ -261,3 +261,11 @@ def test_the_prior_that_holds_an_sd_up_speaks(name: str) -> None:
     assert not remark.convergence and floor_remarks({"mean": scalar()}) == []
     many = floor_remarks({f"sd[{group}]": held for group in range(9)})[0].text
     assert "sd[5] (its interval begins at -1, the prior's at 1.5) and 3 more: the records" in many
+
+
+def test_what_cannot_show_in_a_check_that_passed_is_said_with_it() -> None:
+    words = "Only priors and bounds show."
+    found = verdict_of({"mean": scalar()}, Check("x", 0.4, blind=words))
+    assert f"would release (check, p = 0.4). {words}" in " ".join(found.reasons)
+    off = verdict_of({"mean": scalar()}, Check("x", 0.001, blind=words))
+    assert off.answer == NOT_YET and words not in " ".join(off.reasons)
