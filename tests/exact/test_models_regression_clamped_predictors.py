@@ -43,8 +43,8 @@ HELD_KNOWN = dataclasses.replace(KNOWN, bounds=NARROW, sd=0.4, clamped_predictor
     [
         pytest.param(HELD, 2, 0.8, id="free"),
         pytest.param(HELD, 6, 2.5, id="free, six", marks=pytest.mark.matrix),
-        pytest.param(HELD_KNOWN, 2, 0.8, id="known"),
-        pytest.param(HELD_KNOWN, 6, 2.5, id="known, six"),
+        pytest.param(HELD_KNOWN, 2, 0.8, id="known", marks=pytest.mark.matrix),
+        pytest.param(HELD_KNOWN, 6, 2.5, id="known, six", marks=pytest.mark.matrix),
     ],
 )
 def test_posterior_is_that_of_weighed_databases(prior: databases.Line, n: int, scale: float) -> None:

@@ -151,6 +151,7 @@ def test_the_interpreter_draws_what_compiled_code_draws() -> None:
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-6, err_msg=sampler)
 
 
+@pytest.mark.matrix
 def test_joint_law_is_invariant_where_points_stand_for_records() -> None:
     values = joint_p_values(CUT, True, 0, POINTS + 44, 250)
     worst = min(values, key=lambda name: values[name])

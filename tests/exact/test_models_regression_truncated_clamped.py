@@ -35,10 +35,8 @@ BOTH = dataclasses.replace(HELD, truncated=True)
 BOTH_KNOWN = dataclasses.replace(HELD_KNOWN, truncated=True)
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [pytest.param(BOTH, id="free"), pytest.param(BOTH_KNOWN, id="known", marks=pytest.mark.matrix)],
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("prior", [pytest.param(BOTH, id="free"), pytest.param(BOTH_KNOWN, id="known")])
 def test_posterior_is_that_of_weighed_databases(prior: databases.Line) -> None:
     rng = np.random.default_rng(4)
     values = prior.release(rng, prior.draw(rng, 1, 3)[1])[0]

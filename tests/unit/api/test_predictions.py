@@ -241,6 +241,7 @@ def test_responses_are_those_of_the_summary(line: Path, tmp_path: Path) -> None:
             assert new[name][row] == pytest.approx(end, abs=slack)
 
 
+@pytest.mark.matrix
 def test_truncated_responses_are_those_of_the_summary(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(0.0, 1.0, 200)
