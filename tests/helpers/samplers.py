@@ -146,7 +146,9 @@ def redraw(model: Model, chain: Chain, z: Any, latent: Any) -> None:
         chain.z[:] = z
         return
     new = channel(model, z, len(chain.z))
-    for name in ("values", "density", "released"):
+    if hasattr(new, "likelihood"):
+        chain.channel.likelihood.released[:] = new.likelihood.released
+    for name in ("values", "density"):
         if hasattr(new, name):
             getattr(chain.channel, name)[:] = getattr(new, name)
     settle(chain.channel, chain.kernel, chain.rng, np.ascontiguousarray(latent[:, 0]))

@@ -404,6 +404,7 @@ def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> 
         "import ctypes, os, signal, time\n"
         "from dpmix.run.exit_codes import heed_signals\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # jobs in the background have it ignored
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
         "heed_signals()\n"
         "ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()\n"
@@ -425,6 +426,7 @@ def test_an_interruption_of_a_fit_that_compiles_comes_a_little_later() -> None:
         "import ctypes, os, signal, time\n"
         "from dpmix.errors import Interrupted\n"
         "from dpmix.run.runner import stop_on_signals\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # where all of this runs under nohup
         "def _raw_object_cache_notify():\n    os.kill(os.getpid(), {number})\n    time.sleep(0.01)\n"
         "try:\n"
         "    with stop_on_signals() as stop, stop.at_once():\n"
@@ -449,7 +451,7 @@ def test_a_terminal_that_goes_stops_what_nohup_does_not_hold() -> None:
         "import os, signal, sys\n"
         "from dpmix.run.exit_codes import heed_signals\n"
         "from dpmix.run.runner import stop_on_signals\n"
-        "if sys.argv[1] == 'nohup':\n    signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[1] == 'nohup' else signal.SIG_DFL)\n"
         "heed_signals()\n"
         "with stop_on_signals() as stop:\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n    print(stop.asked)\n"
