@@ -79,8 +79,8 @@ def check_outputs(**given: object) -> None:
 
 def check_results(
     files: Sequence[str],
-    output: str | os.PathLike[str] | None,
-    report: str | os.PathLike[str] | None,
+    output: PathLike | None,
+    report: PathLike | None,
     what: str,
     *,
     force: bool,

@@ -373,13 +373,13 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     return near
 
 
-class _CoefficientLine(NamedTuple):
-    """A line through `point` (k,) along `step` (k,); `offer` (k,) and `values`, its parameters, are set."""
+class Surrogate(NamedTuple):
+    """The approximate posterior: by the moments, with the records near a bound apart, as `approximate`.
+
+    It is that of the parameters in `values`; work, rest and inverse (p, p) are scratch.
+    """
 
     model: Any
-    point: Any
-    step: Any
-    offer: Any
     values: Any
     moments: Any
     near: Any
@@ -388,15 +388,30 @@ class _CoefficientLine(NamedTuple):
     inverse: Any
 
 
+@njit
+def _log_surrogate(surrogate):
+    """Return the log density of the coordinates of `values`, up to a constant."""
+    model, values, moments, near, work, rest, inverse = surrogate
+    level = approximate(model, values, moments, near, work, rest)
+    return log_prior(model, values, inverse) - model.rate * level
+
+
+class _CoefficientLine(NamedTuple):
+    """A line through `point` (k,) along `step` (k,); `offer` (k,) and the surrogate's values are set."""
+
+    surrogate: Any
+    point: Any
+    step: Any
+    offer: Any
+
+
 @log_height.register
 def _log_density(line: _CoefficientLine, at):
-    """Approximate: by the moments, with the records near a bound apart."""
-    model = line.model
+    """Approximate."""
     for i in range(len(line.point)):
         line.offer[i] = line.point[i] + at * line.step[i]
-    unpack(model, line.offer, line.values)
-    level = approximate(model, line.values, line.moments, line.near, line.work, line.rest)
-    return log_prior(model, line.values, line.inverse) - model.rate * level
+    unpack(line.surrogate.model, line.offer, line.surrogate.values)
+    return _log_surrogate(line.surrogate)
 
 
 @njit
@@ -423,32 +438,24 @@ def _draw_line(model, rng, root, step):
 class _MomentLine(NamedTuple):
     """A line through parameters whose second moments of (1, x, y) are `middle` (q + 1, q + 1), along `step`.
 
-    Of both the lower halves matter. `offer` and `root` (q + 1, q + 1) and `values` are set; what else there
-    is is as of `_CoefficientLine`.
+    Of both the lower halves matter. `offer` and `root` (q + 1, q + 1) and the surrogate's values are set.
     """
 
-    model: Any
+    surrogate: Any
     middle: Any
     step: Any
     offer: Any
     root: Any
-    values: Any
-    moments: Any
-    near: Any
-    work: Any
-    rest: Any
-    inverse: Any
 
 
 @log_height.register
 def _log_density_of_moments(line: _MomentLine, at):
     """Approximate, with the Jacobian of parameters' coordinates in their moments."""
-    model, root = line.model, line.root
+    model, root = line.surrogate.model, line.root
     q = len(model.columns)
     if not _set_from_moments(line, at):
         return -math.inf
-    level = approximate(model, line.values, line.moments, line.near, line.work, line.rest)
-    total = log_prior(model, line.values, line.inverse) - model.rate * level
+    total = _log_surrogate(line.surrogate)
     if not model.known[SD]:
         total -= 2.0 * math.log(root[q, q])
     for i in range(1, q):
@@ -459,7 +466,7 @@ def _log_density_of_moments(line: _MomentLine, at):
 @njit
 def _set_from_moments(line, at):
     """Set the values of a line to those of its moments; return whether there are any."""
-    model, values, root = line.model, line.values, line.root
+    model, values, root = line.surrogate.model, line.surrogate.values, line.root
     q = len(model.columns)
     p = q - 1
     for i in range(q + 1):
@@ -511,18 +518,19 @@ def _draw_moment_step(model, rng, unit, step):
 
 
 @njit
-def slice_lines(model, rng, lines, unit, point, root, values, moments, near, work, rest, inverse):
+def slice_lines(surrogate, rng, lines, unit, point, root):
     """Move `point` along random lines by slice sampling (Neal 2003).
 
     A line is straight in the coordinates or, more often, in the moments, with steps of a `unit`. Lines are
     drawn independently of the point and each in the same way, so that all steps together, like one, are
     reversible for the approximate posterior.
     """
+    model, values = surrogate.model, surrogate.values
     k, q = len(point), len(model.columns)
     step, turn = np.empty(k), np.empty((q + 1, q + 1))
-    line = _CoefficientLine(model, point, step, np.empty(k), values, moments, near, work, rest, inverse)
+    line = _CoefficientLine(surrogate, point, step, np.empty(k))
     middle, offer, factor = np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1))
-    other = _MomentLine(model, middle, turn, offer, factor, values, moments, near, work, rest, inverse)
+    other = _MomentLine(surrogate, middle, turn, offer, factor)
     for _ in range(lines):
         if rng.random() < BY_MOMENTS:
             unpack(model, point, values)
@@ -655,7 +663,8 @@ def move_jointly(model, rng, theta, records, straight, tally, moments):
     old = point.copy()
     lines = min(2 * k + 4, 1 + len(records) // max(len(near), 1))
     unit = unit_of(model, rng, learnt, len(records))
-    slice_lines(model, rng, lines, unit, point, root, moved, standard, near, work, rest, inverse)
+    surrogate = Surrogate(model, moved, standard, near, work, rest, inverse)
+    slice_lines(surrogate, rng, lines, unit, point, root)
     unpack(model, point, moved)
     after = approximate(model, moved, standard, near, work, rest)
     matrix = between(model, values, moved, work)

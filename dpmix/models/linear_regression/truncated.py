@@ -42,6 +42,7 @@ from dpmix.models.linear_regression.joint import (
     HEAD,
     LEARNING,
     SEEN,
+    Surrogate,
     approximate,
     carry,
     coordinates,
@@ -446,7 +447,7 @@ def _move_far(model, rng, theta, records, standard, offered, tally):
     moved[:] = values
     before = approximate(model, values, left, points, work, rest)
     unit = unit_of(model, rng, learnt, len(records))
-    slice_lines(model, rng, k + 2, unit, point, root, moved, left, points, work, rest, inverse)
+    slice_lines(Surrogate(model, moved, left, points, work, rest, inverse), rng, k + 2, unit, point, root)
     unpack(model, point, moved)
     after = approximate(model, moved, left, points, work, rest)
     _restore(model, moved, standard, offered, rest)

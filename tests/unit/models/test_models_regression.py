@@ -21,6 +21,7 @@ from dpmix.models.linear_regression.joint import (
     ACCEPTED,
     LEARNING,
     MADE,
+    Surrogate,
     _draw_moment_step,
     _log_density_of_moments,
     _MomentLine,
@@ -217,7 +218,8 @@ def test_lines_are_straight_in_the_moments_and_have_their_jacobian(name: str) ->
     middle[:] = root @ root.T
     _draw_moment_step(model, rng, 0.05, step)
     room = np.empty((3, q + 1, q + 1)), np.empty(len(model.released)), inverse
-    line = _MomentLine(model, middle, step, offer, root, values, standard, np.empty((0, 2 * q)), *room)
+    surrogate = Surrogate(model, values, standard, np.empty((0, 2 * q)), *room)
+    line = _MomentLine(surrogate, middle, step, offer, root)
     places = list(zip(*np.nonzero(step), strict=True))
     found, gaps = moments_of(model, values, places), []
     for at in (0.0, -0.3, 0.2):
