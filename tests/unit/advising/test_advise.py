@@ -8,34 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise, product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 import dpmix
 from dpmix.advising import mixtures as informed
-from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of, write
-from dpmix.advising.population import QUANTITIES, cells_of, population_of
-from dpmix.api.advise import laws_of
+from dpmix.advising.advice import Advice, Row, _finding, draw, write
+from dpmix.advising.population import QUANTITIES, population_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
-from dpmix.laws.every import Law, law_of
-from dpmix.laws.transitions import information_of_outputs
-from dpmix.models.counts_mixture.model import coins_of
+from dpmix.laws.every import law_of
 from dpmix.models.linear_regression.regression_advice import Predictors
 from dpmix.models.multinomial.meaning import expected_of_shares
-from dpmix.privacy.accounting import Guarantee
-from dpmix.spec import load_spec
 from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
-from dpmix.spec.fields import Positive
-from dpmix.spec.kinds import MECHANISMS
-from dpmix.spec.mechanism_section import MechanismSection
-from dpmix.store.html import narrowed
 from tests.helpers.specs import ROOT
 from tests.unit.cli.test_cli import outcome
 
@@ -51,116 +40,6 @@ COUNTS: dict[str, Any] = {
 
 def beta() -> Any:
     return population_of(BetaPopulation(kind="beta", a=5.0, b=2.0), (0.0, 1.0))
-
-
-def law(kind: str, **keys: Any) -> Law:
-    stated = {"kind": kind, "domain": [[0.0, 1.0]], "epsilon": 1.0} | keys
-    spec = load_spec(SPEC | {"mechanism": stated})
-    return laws_of(spec, (0.0, 1.0), [stated["epsilon"]], [1000], [kind], [])[0][3]
-
-
-def told(which: Law, n: int = 1000) -> tuple[Any, Any, Any]:
-    """Return the information, the shares of cells, and their middles."""
-    edges = cells_of(beta(), which.blur, bounded=True)
-    shares = beta().masses(edges)
-    ends = np.concatenate([[0.0], edges, [1.0]])
-    found = informed.information(which, edges, shares, n, (0.0, 1.0))
-    return found, shares, 0.5 * (ends[1:] + ends[:-1])
-
-
-KINDS = {
-    "laplace": {},
-    "gaussian": {"delta": 1e-6},
-    "binomial": {"trials": 5},
-    "square_wave": {"cells": 64},
-    "wavelet": {"levels": 2},
-    "perturbed_histogram": {"bins": 8},
-    "smoothed_histogram": {"bins": 8, "draws": 200},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_information_is_that_of_a_law_of_sum_one(kind: str) -> None:
-    found, shares, _ = told(law(kind, **KINDS[kind]))
-    assert_allclose(found, found.T, rtol=1e-9, atol=1e-9 * abs(found).max())
-    assert np.linalg.eigvalsh(found).min() > -1e-8 * abs(found).max()
-    assert_allclose(shares.sum(), 1.0, rtol=1e-12)
-    if kind not in ("perturbed_histogram", "smoothed_histogram", "wavelet"):
-        assert_allclose(found @ shares, 1000.0, rtol=2e-3)  # n 1, since outputs have sum 1 whatever p
-
-
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_information_of_additive_noise_is_its_integral(kind: str) -> None:
-    which = law(kind, **KINDS[kind])
-    found, shares, middles = told(which)
-    scale = which.scale[0]
-    noise = stats.laplace if kind == "laplace" else stats.norm
-    i, j = 2, len(middles) - 3
-
-    z = np.linspace(-14.0 * scale, 1.0 + 14.0 * scale, 20_001)
-    mixed = sum(share * noise.pdf(z, y, scale) for share, y in zip(shares, middles, strict=True))
-    pair = noise.pdf(z, middles[i], scale) * noise.pdf(z, middles[j], scale)
-    exact = np.trapezoid(pair / mixed, z)
-    assert_allclose(found[i, j] / 1000, exact, rtol=5e-3)
-
-
-def test_information_of_finite_outputs_is_exact() -> None:
-    which = law("binomial", trials=5)
-    found, shares, middles = told(which)
-    p = 0.5 + which.weight * (middles - 0.5)  # type: ignore[attr-defined]
-    table = stats.binom.pmf(np.arange(6)[:, None], 5, p[None, :])
-    exact = 1000 * (table / (table @ shares)[:, None]).T @ table
-    assert_allclose(found, exact, rtol=1e-3)
-    wave = law("square_wave", cells=64)
-    found, shares, middles = told(wave)
-    assert isinstance(wave["reach"], int)
-    cells = np.floor(64 * middles)
-    outputs = np.arange(64 + 2 * wave["reach"])[:, None]
-    near = (outputs >= cells) & (outputs <= cells + 2 * wave["reach"])
-    table = np.where(near, np.e, 1.0)
-    table /= table.sum(axis=0)
-    exact = 1000 * (table / (table @ shares)[:, None]).T @ table
-    assert_allclose(found, exact, rtol=0.05)  # but for cells of y across two of the wave's
-
-
-def test_information_of_a_histogram_is_sampling_and_noise() -> None:
-    """Noise of variance v: the shares of bins have covariance (diag p - p p') / n + v / n^2."""
-    which = law("perturbed_histogram", bins=4)
-    n, scale = 500, which.scale[0]
-    edges = np.linspace(0.0, 1.0, 5)[1:-1]
-    shares = beta().masses(edges)
-    found = informed.information(which, edges, shares, n, (0.0, 1.0))
-    covariance = (np.diag(shares) - np.outer(shares, shares)) / n + np.eye(4) * 2 * scale**2 / n**2
-    assert_allclose(found, np.linalg.inv(covariance), rtol=1e-8)
-
-
-def test_information_of_a_wavelet_is_its_integral() -> None:
-    """One coefficient, on two cells: a density on the line."""
-    which = law("wavelet", levels=0)
-    scale, edges = which.scale[0], np.array([0.5])
-    shares = beta().masses(edges)
-    found = informed.information(which, edges, shares, 1, (0.0, 1.0))
-
-    def integrand(z: float) -> float:
-        one, other = stats.laplace.pdf(z, 1.0, scale), stats.laplace.pdf(z, -1.0, scale)
-        return float(one * other / (shares[0] * one + shares[1] * other))
-
-    exact = sum(integrate.quad(integrand, a, b)[0] for a, b in ((-40, -1), (-1, 1), (1, 40)))
-    assert_allclose(found[0, 1], exact, rtol=0.02)
-
-
-def test_coins_have_the_information_they_stand_for() -> None:
-    found, shares, _ = told(law("laplace"))
-    edges = cells_of(beta(), 1.0, bounded=True)
-    rng = np.random.default_rng(3)
-    some = rng.dirichlet(np.ones(len(shares)), size=200).T
-    coins = coins_of(found, shares, edges, some, 0.0)
-    throws = coins.counts[::2] + coins.counts[1::2]
-    assert abs(coins.leans).max() <= 0.5 + 1e-12
-    assert_allclose(coins.leans @ shares, 0.0, atol=1e-10)
-    for other in some.T[:5]:
-        d = other - shares
-        assert_allclose(throws @ (coins.leans @ d) ** 2, d @ found @ d, rtol=1e-6)
 
 
 def test_advice_about_proportions_is_closed_form() -> None:
@@ -441,173 +320,6 @@ def test_the_file_of_the_data_need_not_be_named(tmp_path: Path, capsys: pytest.C
         assert code == 2 and "data.path: missing" in err
 
 
-class HalvesMechanism(MechanismSection):
-    """Half of the records are told, by a coin that shows whether it is the upper half: a stranger's."""
-
-    released = "records"
-    on_domain = True
-    statements = (("epsilon",),)
-    kind: Literal["halves"]
-    epsilon: Positive | None = None
-
-
-class HalvesLaw(Law):
-    capabilities = HalvesMechanism
-    epsilon: float
-
-    def information(self, places: Any, weights: Any, shares: Any, n: int) -> Any:
-        upper = (places > 0.5) @ weights
-        p = 1.0 / (1.0 + np.exp(-self.epsilon))
-        told = (2.0 * p - 1.0) * upper + 1.0 - p
-        return information_of_outputs(np.stack([1.0 - told, told]), shares, n)
-
-
-class BareLaw(Law):
-    capabilities = HalvesMechanism
-
-
-class Halves:
-    """What the curator would have."""
-
-    @staticmethod
-    def make(section: Any, records: Any) -> Any:
-        stated = {"kind": "halves", "epsilon": section.epsilon, "domain": [list(p) for p in section.domain]}
-        return SimpleNamespace(describe=lambda: stated, guarantee=Guarantee(section.epsilon, 0.0, None))
-
-
-def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> None:
-    spec = load_spec(SPEC | {"mechanism": {"kind": "laplace", "epsilon": 1.0}})
-    before = {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])}
-    local = {"laplace", "gaussian", "wavelet", "binomial", "square_wave"}
-    assert before == local | {"perturbed_histogram"}
-    MECHANISMS.add("halves", section=HalvesMechanism, law=HalvesLaw, curator=Halves)
-    try:
-        found = {row[0]: row[3] for row in laws_of(spec, (0.0, 1.0), [2.0], [1000], None, [])}
-        assert set(found) == before | {"halves"}
-        information, shares, middles = told(found["halves"], n=1000)
-        p = 1.0 / (1.0 + math.exp(-2.0))
-        upper = middles > 0.5
-        told_upper = (2.0 * p - 1.0) * float(shares @ upper) + 1.0 - p
-        move = upper / upper.sum() - ~upper / (~upper).sum()  # all of a mass from the lower half to the upper
-        exact = 1000 * (2.0 * p - 1.0) ** 2 / (told_upper * (1.0 - told_upper))
-        assert move @ information @ move == pytest.approx(exact, rel=0.02)
-        MECHANISMS.add("halves", section=HalvesMechanism, law=BareLaw, curator=Halves)
-        assert {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])} == before
-        with pytest.raises(SpecError, match=r"mechanism\.kind: what halves tells of a density is not known"):
-            laws_of(spec, (0.0, 1.0), [2.0], [1000], ["halves"], [])
-    finally:
-        MECHANISMS.drop("halves")
-
-
-def rows_of(*values: tuple[str, float, int, float]) -> list[Row]:
-    return [row_of(*value) for value in values]
-
-
-def row_of(kind: str, epsilon: float, n: int, sd: float, trust: str = "local") -> Row:
-    return Row(kind, trust, epsilon, 0.0, n, {"median": sd}, None, {"median": 0.9})
-
-
-def test_what_is_needed_follows_the_rows() -> None:
-    """sd = 100 / (epsilon sqrt n): exactly, within the rows and beyond them."""
-    rows = rows_of(*(("laplace", e, n, 1e2 / (e * n**0.5)) for e, n in product((1.0, 2.0), (100, 10_000))))
-    found = needed_of(rows, {"median": 2.0})
-    assert_allclose(found[0].needed["n"], 2_500, rtol=1e-3)  # type: ignore[index,arg-type]
-    assert found[0].needed["epsilon"] == pytest.approx(5.0)  # type: ignore[index]
-    assert found[3].needed["epsilon"] == pytest.approx(0.5)  # type: ignore[index]
-    assert all("at_most" not in row.needed for row in found)  # type: ignore[operator]
-    assert needed_of(rows, {"median": 0.01})[0].needed["epsilon"] is None  # type: ignore[index]
-    assert needed_of(rows, {"median": 0.11})[0].needed["n"] == pytest.approx(826_447, abs=1)  # type: ignore[index]
-    assert needed_of(rows, {"median": 0.09})[0].needed["n"] is None  # type: ignore[index]
-    assert needed_of(rows, {})[0].needed is None
-
-
-def test_less_than_what_was_looked_at_may_do(tmp_path: Path) -> None:
-    """The end of the search is no need: it is shown as a bound, and not rounded up."""
-    rows = rows_of(
-        *(("laplace", e, n, 1e2 / (e * n**0.5)) for e, n in product((1.0, 2.0), (10_000, 100_000)))
-    )
-    found = needed_of(rows, {"median": 50.0})
-    assert found[0].needed == {"epsilon": 0.25, "n": 100, "at_most": ["epsilon", "n"]}
-    assert found[0].to_json()["needed"]["at_most"] == ["epsilon", "n"]
-    text = Advice(tuple(found), "a beta", {"median": 50.0}, (), "median").to_text()
-    assert "<100" in text and "<0.25" in text and "110" not in text
-    write(Advice(tuple(found), "a beta", {"median": 50.0}, (), "median"), tmp_path / "a.html", force=False)
-    assert "&lt;0.25" in (tmp_path / "a.html").read_text()
-    found = needed_of(rows, {"median": 3.0})  # 0.33 at n = 10,000
-    assert found[0].needed == {"epsilon": pytest.approx(1 / 3), "n": 1112}
-    few = rows_of(("laplace", 1.0, 10, 2.0), ("laplace", 1.0, 20, 1.0))
-    assert needed_of(few, {"median": 100.0})[0].needed["n"] == 1  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("low", "high"), [(0.9, 1.1), (1.2, 6.0), (0.0216, 0.0216), (3.0, 4e4), (99.0, 101.0)]
-)
-def test_an_axis_has_numbers(low: float, high: float) -> None:
-    found = Advice(tuple(rows_of(("a", 1.0, 10, low), ("a", 2.0, 10, high))), "a beta", {}, (), "median")
-    axis = draw(found).axes[0].yaxis
-    bottom, top = axis.get_view_interval()
-    numbers = [float(label.get_text().replace(",", "")) for label in axis.get_ticklabels()]
-    assert 3 <= len(numbers) <= 10
-    assert all(bottom <= number <= top for number in numbers)
-    assert not axis.get_minorticklocs().size
-
-
-def test_names_of_axes_keep_to_their_panels() -> None:
-    """Side by side, and below each other on telephones."""
-    long = "alpha[female,personal_care_and_the_like]"
-    rows = [Row("a", "local", 1.0, 0.0, n, {long: 1.0}, None, {long: 0.9}) for n in (10, 20)]
-    figure = draw(Advice(tuple(rows), "a beta", {}, (), long))
-    for change in (lambda figure: None, narrowed):
-        change(figure)
-        figure.canvas.draw()
-        boxes = [axes.yaxis.label.get_window_extent() for axes in figure.axes if axes.get_ylabel()]
-        boxes.sort(key=lambda box: float(box.y0))
-        assert boxes[0].y0 >= 0.0 and boxes[-1].y1 <= figure.bbox.height
-        assert all(lower.y1 < upper.y0 for lower, upper in pairwise(boxes))
-    assert len(boxes) == 2
-
-
-def test_best_is_least_at_each_epsilon_and_n() -> None:
-    rows = judged(rows_of(("a", 1.0, 10, 2.0), ("b", 1.0, 10, 1.0), ("a", 2.0, 10, 0.1)), {})
-    assert [row.best for row in rows] == [False, True, True]
-
-
-def test_best_is_told_within_each_trust_model() -> None:
-    """Who is not trusted with all records has no use for a global release that is better."""
-    rows = [
-        row_of("laplace", 1.0, 10, 2.0),
-        row_of("wavelet", 1.0, 10, 1.0),
-        row_of("all", 1.0, 10, 0.01, "global"),
-    ]
-    for target in ({}, {"median": 0.1}):
-        assert [row.best for row in judged(rows, target)] == [False, True, True]
-    found = Advice(tuple(judged(rows, {})), "a beta", {}, (), "median", {"median": "dollars"})
-    said = (
-        "Best at epsilon = 1, n = 10: wavelet of local releases, median to 1 dollars; "
-        "all of global releases, median to 0.01 dollars."
-    )
-    assert _finding(found) == said
-    assert said in found._repr_html_()
-    text = " ".join(found.to_text().split())
-    assert "laplace local 1 10 2 0.90 wavelet local 1 10 1 0.90 best all global 1 10 0.01 0.90 best" in text
-    assert "global where a curator is trusted with all." in text and "Best: within its trust model." in text
-    alone = Advice(tuple(judged(rows[:2], {})), "a beta", {}, (), "median").to_text()
-    assert "Best:" not in alone and "curator" not in alone  # nothing to tell apart
-    labels = [text.get_text() for text in draw(found).legends[0].get_texts()]
-    assert labels == ["laplace (local)", "wavelet (local)", "all (global)"]
-
-
-def test_needs_are_of_one_mechanism_whatever_the_trust_model() -> None:
-    rows = [
-        row_of(kind, 1.0, n, sd / n**0.5, trust)
-        for kind, trust, sd in (("laplace", "local", 100.0), ("all", "global", 1.0))
-        for n in (100, 10_000)
-    ]
-    found = needed_of(rows, {"median": 0.1})
-    needed: Any = [row.needed["n"] for row in found]  # type: ignore[index]
-    assert_allclose(needed, [1_000_000, 1_000_000, 100, 100], atol=1)
-
-
 LOCAL = ["laplace", "gaussian", "wavelet", "binomial", "square_wave"]
 
 
@@ -666,45 +378,6 @@ def test_statistics_and_answers_say_their_trust_model(kind: str, keys: dict[str,
         stated = data | {"mechanism": {"kind": kind, "epsilon": 1.0}, "model": {"kind": "multinomial"}}
     (row,) = dpmix.advise(stated, epsilon=1.0, n=1_000, quiet=True).rows
     assert row.trust == trust and row.to_json()["trust"] == trust
-
-
-def wide(*, target: dict[str, float], unit: str = "dollars") -> Advice:
-    sd = dict.fromkeys(QUANTITIES, 12_345.0)
-    rows = tuple(
-        Row(kind, trust, 1.0, 0.0, 10**9, sd, 0.5, {"mean": 0.9}, False, {"epsilon": 3.0, "n": 10**9})
-        for kind, trust in (("square_wave", "local"), ("perturbed_histogram", "global"))
-    )
-    return Advice(rows, "a beta", target, (), next(iter(target)), dict.fromkeys(QUANTITIES, unit))
-
-
-def test_what_stands_below_a_table_is_of_its_columns(tmp_path: Path) -> None:
-    """The band and the contraction give way in a terminal, and so do their words; a page has all."""
-    advice = wide(target={"quantile[0.75]": 500.0})
-    text = advice.to_text()
-    table = text.split("\n\n")[1].splitlines()
-    assert max(map(len, text.splitlines())) <= 96
-    assert "quantile[0.75]" in table[0] and "band" not in table[0] and "contraction" not in table[0]
-    assert "Band:" not in text and "Contraction:" not in text
-    shown = wide(target={"band": 0.1}).to_text()
-    assert "band" in shown.split("\n\n")[1].splitlines()[0]
-    assert "Band: integral of the density's bands." in shown
-    write(advice, tmp_path / "advice.html", force=False)
-    page = (tmp_path / "advice.html").read_text()
-    assert "Band: integral" in page and "Contraction: the least" in page
-    assert "standard deviations in dollars for a beta" in page and "quantile[0.75] to 500 dollars." in page
-
-
-def test_figures_have_the_unit_of_their_column() -> None:
-    advice = wide(target={"median": 500.0, "band": 0.1})
-    text = advice.to_text()
-    assert text.startswith(
-        "Expected posterior standard deviations in dollars for a beta; no record was read."
-    )
-    assert "Wanted: median to 500 dollars, band to 0.1." in text
-    assert "in dollars" in advice._repr_html_()
-    assert draw(wide(target={"band": 0.1})).axes[0].get_ylabel() == "width of the bands"
-    shares = Advice((row_of("a", 1.0, 10, 0.5),), "a beta", {}, (), "median")
-    assert " in " not in shares.to_text().splitlines()[0]
 
 
 @pytest.mark.usefixtures("no_sampling")
