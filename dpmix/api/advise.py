@@ -46,6 +46,7 @@ from dpmix.kernels.layout import DEFAULT_POINTS
 from dpmix.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.numerics.in_words import all_of, figures
 from dpmix.results.nodes import percent
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, SpecSource, load_spec
@@ -282,8 +283,10 @@ def plan(
     mechanism: Sequence[str] | str | None = None,
     report: PathLike | None = None,
     force: bool = False,
-) -> None:
-    """Do the checks of `advise` that take no computing: of options, report, population, bounds and laws.
+) -> str:
+    """Do the checks of `advise` that take no computing, and return what would be done, in words.
+
+    The checks are of options, report, population, bounds and laws.
 
     Raises SpecError, UsageError and PrivacyError as `advise`.
     """
@@ -299,6 +302,9 @@ def plan(
         if spec.advise is not None and spec.advise.population is not None:
             population_of(spec.advise.population, pair)
         laws_of(spec, pair, epsilons, records, kinds, [])
+    sizes = all_of([f"{size:,}" for size in records]) + (" records" if records[-1] > 1 else " record")
+    named = all_of(figures(epsilons))
+    return f"work out how precise releases of {sizes} are at epsilon {named}, and read no data"
 
 
 def _kinds_of(given: Sequence[str] | str | None) -> list[str] | None:

@@ -343,6 +343,7 @@ def sweep(
     dry_run: Annotated[bool, flag("--dry-run", "Check every run's spec, list the runs, do nothing.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    version: Version = False,
 ) -> None:
     """Do many runs from one spec: privatize, fit and summarize each, and gather one table."""
     given = [
@@ -434,14 +435,16 @@ def advise(
     """Both: say before any data are read how precise releases will be, and which mechanism to take."""
     epsilons, sizes = _numbers_in("--epsilon", epsilon), _numbers_in("--n", n)
     kinds = None if mechanism is None else [name.strip() for name in mechanism.split(",") if name.strip()]
-    check_files([spec], [path for path in (report,) if path is not None], force)
     checked = checked_spec(spec, set_, unread=True)
+    check_files([spec], [path for path in (report,) if path is not None], force)
     _check_advised(checked, epsilons, sizes, kinds)
     from dpmix.api import advise as api
 
     if dry_run:
-        api.plan(checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, force=force)
-        return print_plan(checked, ("data", "mechanism", "model"), "advise", f"write {report or 'nothing'}")
+        step = api.plan(checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, force=force)
+        return print_plan(
+            checked, ("data", "mechanism", "model"), step, *([] if report is None else [f"write {report}"])
+        )
     found = api.advise(
         checked,
         epsilon=epsilons,

@@ -344,6 +344,7 @@ def show_(
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    version: Version = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
     from dpmix.api.spending import ledger_text, show_ledger
@@ -366,6 +367,7 @@ def budget(
     dry_run: DryRun = False,
     quiet: Annotated[bool, flag("--quiet -q", "No messages but errors.")] = False,
     debug: Debug = False,
+    version: Version = False,
 ) -> None:
     """Set or change what all releases of a data set may cost together; the change is entered, too."""
     from pydantic import ValidationError

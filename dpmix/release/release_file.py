@@ -189,12 +189,23 @@ def _contents(root: h5.Group) -> tuple[str, ...]:
     return root.group("release").names()[0] if "release" in root.names()[1] else ()
 
 
+def _no_release(path: str | Path, root: h5.Group) -> DataError:
+    """Say of an HDF5 file without a release what it is, and what would be right."""
+    groups = root.names()[1]
+    if "posterior" in groups:
+        what = "holds chains, not a release"
+    else:
+        missing = "/release/values" if "release" in groups else "/release"
+        what = f"is not a release file: it has no {missing}"
+    return DataError(f"{path} {what}; give what `dpmix privatize`, `synthesize` or `tally` wrote")
+
+
 def _node(path: str | Path, *, tallies: bool) -> Node:
     """Read what makes up the release, and nothing else of the file: no coordinates."""
     with h5.reading(path) as root:
         names = _contents(root)
         if "values" not in names and "counts" not in names:
-            raise DataError(f"{path} is not a release file: it has no /release/values")
+            raise _no_release(path, root)
         group = root.group("release")
         if "values" not in names:
             if not tallies:
@@ -232,7 +243,7 @@ def read_account(path: str | Path) -> tuple[Release, int]:
     with h5.reading(path) as root:
         names = _contents(root)
         if "values" not in names:
-            raise DataError(f"{path} is not a release file: it has no /release/values")
+            raise _no_release(path, root)
         group = root.group("release")
         attrs, shape, kind = group.attrs, group["values"].shape, group["values"].kind
         column = group["column"][()] if "column" in names else np.zeros(0)

@@ -536,7 +536,11 @@ def read_counts(path: Path, grid: TallyGrid) -> NDArray[np.int64]:
                 seen.add(cell)
                 if cell != _NONE:
                     counts[cell] = count
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{path} is not a text file in UTF-8; give the result of the query of --sql"
+        ) from None
+    except (OSError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {reason(error)}") from error
     check_room(sum(counts.tolist()))
     return counts

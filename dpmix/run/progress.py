@@ -50,8 +50,8 @@ class ChainProgress:
 
 
 _COMPILING = {
-    True: "dpmix: compiling, once for this kind of fit; about 10 s",
-    False: "dpmix: compiling what is not kept on disk; about 10 s",
+    True: "dpmix: compiling, once for this kind of fit; 10 s to a minute",
+    False: "dpmix: compiling what is not kept on disk; 10 s to a minute",
 }
 
 

@@ -29,6 +29,7 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
+    by_column,
     is_number,
     refusal,
     wrong,
@@ -63,11 +64,18 @@ class DigitsType(Section):
     )
 
 
+def _type_name(value: object) -> object:
+    if not isinstance(value, str):
+        raise wrong("must be integer, category or digits such as {digits: 2}, not {got}", value)
+    return value
+
+
 ColumnType = Annotated[
-    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
+    Annotated[Literal["integer", "category"], BeforeValidator(_type_name), Tag("name")]
+    | Annotated[DigitsType, Tag("digits")],
     Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
 ]
-ColumnTypes = dict[Text, ColumnType]
+ColumnTypes = Annotated[dict[Text, ColumnType], by_column("{age: integer, income: {digits: 2}}")]
 """integer, category, or {digits: k}."""
 
 
@@ -96,6 +104,8 @@ def _category(value: object) -> object:
         return value
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, bool):
+        raise wrong("must be text or a number, not {got}; quote it, as the data have it", value)
     if not is_number(value):
         raise wrong("must be text or a number, not {got}", value)
     return value
@@ -380,7 +390,7 @@ class DataSpec(ColumnsSection):
         description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
         "simulated record is of any group with equal probability.",
     )
-    missing: dict[Text, Category] | None = Field(
+    missing: Annotated[dict[Text, Category], by_column("{income: 0, sex: category}")] | None = Field(
         None,
         description="What stands for missing values (empty cells, NA, NaN, nan, null), by column: a public "
         "value within its bounds or categories, or category for a category of their own, called missing.",

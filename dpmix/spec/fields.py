@@ -149,6 +149,17 @@ def _list(value: object) -> object:
     raise wrong("must be a list, not {got}", value)
 
 
+def by_column(example: str) -> BeforeValidator:
+    """Mark a mapping from names of columns, of which the error of another value shows an example."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise wrong(f"must be by name of column, as in {example}, not {{got}}", value)
+        return value
+
+    return BeforeValidator(check)
+
+
 Number = Annotated[float, BeforeValidator(_number)]
 """A finite number; integers become floats, and text and booleans are refused."""
 

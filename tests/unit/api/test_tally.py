@@ -211,6 +211,7 @@ def test_text_is_written_as_the_spec_says(tmp_path: Path, encoding: str, suffix:
     ("text", "what"),
     [
         ("", "header"),
+        ("\x89HDF", "is not a text file in UTF-8"),
         ("cell;count\n0;1\n", "header"),
         ("cell,count\n0,1\n0,2\n", "line 3: cell 0 is there twice"),
         ("cell,count\n99999,1\n", "no cell 99999"),
@@ -230,7 +231,7 @@ def test_text_is_written_as_the_spec_says(tmp_path: Path, encoding: str, suffix:
     ],
 )
 def test_results_that_no_query_gives_are_refused(tmp_path: Path, text: str, what: str) -> None:
-    (tmp_path / "r.csv").write_text(text)
+    (tmp_path / "r.csv").write_bytes(text.encode("latin-1"))
     assert what in refused([], SPEC, counts=tmp_path / "r.csv")
 
 

@@ -145,6 +145,7 @@ def test_init_lists_kinds_for_an_unknown_one(capsys: Any) -> None:
         (["fit", FAITHFUL, "-o", "x", "--chain-id", "one"], "--chain-id"),
         (["summarize"], "Missing argument 'CHAINS...'"),
         (["validate", "nowhere.yaml"], "nowhere.yaml: no such spec file"),
+        (["advise", "nowhere.yaml"], "nowhere.yaml: no such spec file"),
         (
             ["validate", FAITHFUL, "--set", "sampler.burn_in=30000"],
             "sampler.burn_in: 30000 must be less than",
@@ -555,7 +556,7 @@ def _commands(group: Any, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], 
 def test_every_command_has_the_flags_that_all_have() -> None:
     writes = {"--output", "--report", "--new-ledger"}
     for name, options in _commands(typer.main.get_command(commands.app)).items():
-        assert {"--quiet", "--debug"} <= options, name
+        assert {"--quiet", "--debug", "--version"} <= options, name
         assert "--set" in options or not {"spec", "chains"} & options, name
         assert "--dry-run" in options or not writes & options, name
 
@@ -577,8 +578,12 @@ def test_a_dry_run_of_advice_computes_and_writes_nothing(spec: Path, capsys: Any
     page = spec.parent / "advice.html"
     code, out, err = outcome(capsys, "advise", spec, "--report", page, "--dry-run")
     assert (code, err, page.exists()) == (0, "", False)
-    assert out.endswith(f"would advise\nwould write {page}\n")
-    assert outcome(capsys, "advise", spec, "--dry-run")[1].endswith("would write nothing\n")
+    said = (
+        "would work out how precise releases of 1,000, 10,000 and 100,000 records are at epsilon 0.5, 1, 2 "
+        "and 4, and read no data\n"
+    )
+    assert out.endswith(f"{said}would write {page}\n")
+    assert outcome(capsys, "advise", spec, "--dry-run")[1].endswith(said)
     assert ".html" in refused(capsys, 2, "advise", spec, "--report", spec.parent / "a.txt", "--dry-run")
 
 

@@ -202,8 +202,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"missing": {"income": "category"}},
         "data.missing.income: must be a number within the bounds",
     ),
-    "truth": ({"missing": {"income": True}}, "data.missing.income: must be text or a number, not true"),
-    "no mapping": ({"missing": 3}, "data.missing: must be a mapping"),
+    "truth": (
+        {"missing": {"income": True}},
+        "data.missing.income: must be text or a number, not true; quote",
+    ),
+    "no mapping": (
+        {"missing": 3},
+        r"data.missing: must be by name of column, as in \{income: 0, sex: category\}, not 3",
+    ),
 }
 
 

@@ -42,6 +42,18 @@ def said(contents: dict[str, Any]) -> list[str]:
         ({"data": {**DATA, "domain": {"x": 3}}}, "data.domain.x: must be a list, not 3"),
         ({"data": {**DATA, "path": 5}}, "data.path: must be the path of a file, not 5"),
         ({"data": {**DATA, "categories": "yes"}}, 'data.categories: must be a list, not "yes"'),
+        (
+            {"data": {"path": "d.csv", "column": "x", "categories": [True, "b"]}},
+            "data.categories[0]: must be text or a number, not true; quote it, as the data have it",
+        ),
+        (
+            {"data": {**DATA, "types": "integer"}},
+            'data.types: must be by name of column, as in {age: integer, income: {digits: 2}}, not "integer"',
+        ),
+        (
+            {"data": {**DATA, "types": {"x": 2}}},
+            "data.types.x: must be integer, category or digits such as {digits: 2}, not 2",
+        ),
         ({"mechanism": "laplace"}, 'mechanism: must be a mapping of keys, not "laplace"'),
         ({"model": {"kind": "mixture", "concentration": {"shape": 1}}}, "model.concentration.rate: missing"),
         ({"model": {"base": {"mu0": "x"}}}, 'model.base.mu0: must be a number, not "x"'),

@@ -196,6 +196,10 @@ def test_other_files_are_named(tmp_path: Path) -> None:
     for name in ("other.h5", "text.h5", "missing.h5"):
         with pytest.raises(DataError, match=name):
             read_release(tmp_path / name)
+    with h5py.File(tmp_path / "chains.h5", "w") as file:
+        file.create_group("posterior")
+    with pytest.raises(DataError, match=r"holds chains, not a release; give what `dpmix privatize`, `synth"):
+        read_release(tmp_path / "chains.h5")
 
 
 DOMAIN = [[0.0, 4.0]]
