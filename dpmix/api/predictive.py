@@ -24,7 +24,7 @@ from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, SpecSource, load_spec
 from dpmix.spec.data_section import digits_of
 from dpmix.spec.limits import MOST_RECORDS
-from dpmix.summary.predicting import mixture_records, parametric_records
+from dpmix.summary.predicting import check_held, mixture_records, parametric_records
 from dpmix.summary.row_labels import data_columns
 from dpmix.summary.subject import is_private, is_simulated
 
@@ -224,7 +224,7 @@ def predictive_records(
         ``key=value`` each, as ``--set``.
     records : int, optional
         Number of records, in place of the spec's; where neither says one, as many as there are confidential
-        records.
+        records, of a parametric model at most one each saved draw.
     force : bool
         Whether to overwrite.
     quiet : bool
@@ -291,6 +291,8 @@ def planned(
             f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
             "drawn; take each group's parameters from the chains file"
         )
+    if isinstance(found, NamedChains):
+        return found, check_held(found, wanted)
     if wanted is None and found.n > MOST_RECORDS:
         raise UsageError(
             f"records: the chains are of a release of {found.n:,} records, and at most {MOST_RECORDS:,} are "

@@ -29,6 +29,7 @@ from dpmix.summary.random_measures import settle_rest, state_measures
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
     from dpmix.models.predictor_base import Input, Predictor
+    from dpmix.run.chains_file import Stored
     from dpmix.spec.summary_section import SummarySpec
 
 
@@ -220,6 +221,45 @@ def _from_block(
     return source.sample(atoms, rng).reshape(rows.size, -1)
 
 
+def check_held(chains: NamedChains, records: int | None) -> int:
+    """Return how many records are taken of a parametric model's chains, which hold one each saved draw.
+
+    Parameters
+    ----------
+    chains : NamedChains
+    records : int or None
+        Their number, at least 1; None for as many as there are confidential ones, or as are held.
+
+    Raises
+    ------
+    DataError
+        When the chains hold none.
+    SpecError
+        When they hold fewer.
+    """
+    _held(chains)
+    most = len(chains.ids) * chains.draws
+    if records is not None and records > most:
+        raise SpecError(
+            f"synthesis.records: {records}, but the chains hold {most} records of the posterior "
+            "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"
+        )
+    return min(chains.n, most) if records is None else records
+
+
+def _held(chains: NamedChains) -> list[Stored]:
+    """Return the parameters that are records, one for each column."""
+    held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
+    if not held:
+        kind = chains.attrs.get("model", "of their own")
+        holders = [name for name in MODELS.names if MODELS.section(name).draws_records]
+        raise DataError(
+            f"the chains are of model {kind}, whose draws hold no records; fits of "
+            f"{all_of(holders)} can be drawn records from"
+        )
+    return held
+
+
 def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats, tuple[str, ...]]:
     """Take records among those that a parametric model's chains hold: one each saved draw.
 
@@ -229,7 +269,7 @@ def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats
     ----------
     chains : NamedChains
     records : int or None
-        Their number, at least 1; None for all that there are.
+        Their number, at most as many as are held (`check_held`); None for all.
 
     Returns
     -------
@@ -242,24 +282,10 @@ def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats
     ------
     DataError
         When the chains hold no such records.
-    SpecError
-        When they hold fewer.
     """
-    held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
-    if not held:
-        kind = chains.attrs.get("model", "of their own")
-        holders = [name for name in MODELS.names if MODELS.section(name).draws_records]
-        raise DataError(
-            f"the chains are of model {kind}, whose draws hold no records; fits of "
-            f"{all_of(holders)} can be drawn records from"
-        )
+    held = _held(chains)
     known = {name: place for place, name in enumerate(chains.columns)}
     held.sort(key=lambda parameter: known.get(parameter.column, -1))
     flat = np.stack([chains.read(parameter).ravel() for parameter in held], axis=1)
-    if records is not None and records > len(flat):
-        raise SpecError(
-            f"synthesis.records: {records}, but the chains hold {len(flat)} records of the posterior "
-            "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"
-        )
     chosen = chains.generator(0, _RECORDS_STREAM).permutation(len(flat))[:records]
     return flat[chosen], tuple(parameter.column for parameter in held)

@@ -16,7 +16,7 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.predictive import predictive_records
+from dpmix.api.predictive import planned, predictive_records
 from dpmix.api.release_of import read_any
 from dpmix.api.synthesize import compare
 from dpmix.cli.commands import main
@@ -373,8 +373,19 @@ def test_records_of_a_parametric_model_are_those_of_its_draws(tmp_path):
     whole = predictive_records(path, tmp_path / "r.h5", records=40, quiet=True)
     assert len({tuple(row) for row in whole.values}) == 40
     assert read_release(tmp_path / "r.h5").labels == release.labels
-    with pytest.raises(SpecError, match="synthesis.records: 41, but the chains hold 40 records"):
-        predictive_records(path, records=41)
+    for wanted in (predictive_records, planned):
+        with pytest.raises(SpecError, match="synthesis.records: 41, but the chains hold 40 records"):
+            wanted(path, records=41)
+
+
+def test_as_many_records_of_a_parametric_model_as_its_draws_at_most(tmp_path):
+    columns = [{"name": "x", "domain": [0.0, 1.0]}]
+    path = _parametric(tmp_path, np.arange(20).reshape(1, 20, 1) / 20, columns)
+    assert planned(path)[1] == len(predictive_records(path, quiet=True).values) == 20
+    with h5py.File(path, "r+") as file:
+        del file["posterior/predictive"]
+    with pytest.raises(DataError, match="whose draws hold no records"):
+        planned(path)
 
 
 def test_codes_that_stand_for_nothing_are_refused(tmp_path):
