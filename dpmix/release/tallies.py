@@ -224,6 +224,8 @@ def without_tally(made: Any) -> str:
     """Say why releases by a mechanism, a law or a section of the spec, are not counted."""
     if made.released == "records" and made.names_columns:  # one in several numbers names columns of its own
         return f"a {made.kind} release has no tally, for how likely its values are in cells is not known here"
+    if made.released == "categories":
+        return f"a {made.kind} release is of categories, whose answers `dpmix fit` counts, and has no tally"
     return f"a {made.kind} release is not one number a record, and has no tally"
 
 

@@ -7,7 +7,7 @@ apply and win, else the model's own sampler.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dpmix.errors import SpecError
 from dpmix.spec.capabilities import Capabilities, listed
@@ -84,6 +84,7 @@ def combination_problem(
         (_group_mixture_problem(spec) if grouped else None)
         or (None if mechanism is None or of is None else _mechanism_problem(mechanism, of, spec))
         or (counts_problem(mechanism, of, spec, tallied=tallied) if can.on_counts else None)
+        or _own_cells_problem(mechanism, of, spec.sampler.width)
         or _base_problem(mechanism, of, spec)
         or (None if tallied else _stated_problem(mechanism, of, spec))
     )
@@ -373,12 +374,9 @@ def _width_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
     if of is None:
         return None
     width = spec.sampler.width
-    if of.released == "histogram":
-        if width == "auto":
-            return None
-        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
-    if of.finite_outputs and width != "auto":
-        return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
+    problem = _own_cells_problem(mechanism, of, width)
+    if problem is not None or of.released == "histogram":
+        return problem
     if not of.protects and width == "auto":
         return (
             "sampler.width",
@@ -391,6 +389,14 @@ def _width_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
             "missing; counts has cells over the public bounds, give them here or in data.domain",
         )
     return None
+
+
+def _own_cells_problem(mechanism: str | None, of: Of, width: float | Literal["auto"]) -> Problem | None:
+    """Refuse a width of cells where the release has cells of its own."""
+    if of is None or width == "auto" or not (of.released == "histogram" or of.finite_outputs):
+        return None
+    what = "bins" if of.released == "histogram" else "outputs"
+    return "sampler.width", f"{width:g} is not for {mechanism}, whose {what} are the cells; leave it out"
 
 
 # Groups whose sizes are private

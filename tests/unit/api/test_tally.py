@@ -436,15 +436,21 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     answers = tmp_path / "answers.csv"
     answers.write_text("z\na\nb\n")
     release = {"path": str(answers), "columns": ["z"]}
-    for kind, stated, listed in (
+    number = "not one number a record"
+    for kind, stated, listed, what in (
         # and not: its categories are missing, which the spec has
-        ("randomized_response", {"epsilon": 1}, {"categories": {"z": ["a", "b"]}}),
-        ("perturbed_histogram", {"bins": 4, "scale": 2, "n": 9, "domain": DOMAIN}, {}),
-        ("wavelet", {"levels": 1, "epsilon": 1, "domain": DOMAIN}, {}),
+        (
+            "randomized_response",
+            {"epsilon": 1},
+            {"categories": {"z": ["a", "b"]}},
+            "of categories, whose answers `dpmix fit` counts",
+        ),
+        ("perturbed_histogram", {"bins": 4, "scale": 2, "n": 9, "domain": DOMAIN}, {}, number),
+        ("wavelet", {"levels": 1, "epsilon": 1, "domain": DOMAIN}, {}, number),
     ):
         asked = {"mechanism": {"kind": kind, **stated}, "release": release | listed}
         said = refused([answers], asked, error=SpecError)
-        assert said == f"mechanism.kind: a {kind} release is not one number a record, and has no tally"
+        assert said == f"mechanism.kind: a {kind} release is {what}, and has no tally"
     assert chosen.columns == ("y",) and chosen.mechanism.scale == (2.0,)
     assert chosen.mechanism.domain == ((0.0, 1.0),)
 

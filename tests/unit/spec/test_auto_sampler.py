@@ -313,3 +313,16 @@ def test_fit_says_which_and_why_and_the_chains_have_it(
     assert "sweeps of neal8" in plan(auto, release(40))  # 322 cells
     again = dpmix.fit(auto, release(40), tmp_path / "named.h5", resume=True)
     assert not again.written
+
+
+def test_a_width_is_refused_where_the_release_has_cells_of_its_own() -> None:
+    """By whatever sampler: auto took another than counts, and the width went unread."""
+    for mechanism, what in (
+        ({"kind": "perturbed_histogram", **BINS}, "bins"),
+        ({"kind": "square_wave", "epsilon": 1.0, "domain": [-10.0, 10.0]}, "outputs"),
+    ):
+        for kind in ("auto", "counts", "neal8"):
+            with pytest.raises(
+                SpecError, match=f"^sampler.width: 0.5 is not for .* whose {what} are the cells"
+            ):
+                load_spec(spec_of(mechanism, {"kind": kind, "width": 0.5}))
