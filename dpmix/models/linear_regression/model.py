@@ -59,33 +59,9 @@ def check_widths(model: LinearRegressionModel, p: int) -> None:
     SpecError
         Naming the first.
     """
-    predictors = f"{p} predictor{'s' * (p > 1)}"
-    for key, vector, wanted in (
-        ("prior_mean", model.prior_mean, p + 1),
-        ("prior_sd", model.prior_sd, p + 1),
-        ("x_mean", model.x_mean, p),
-        ("x_cov", model.x_cov, p),
-        ("x_prior.mu0", model.x_prior.mu0, p),
-        ("x_prior.Psi", model.x_prior.Psi, p),
-    ):
-        if isinstance(vector, tuple) and len(vector) != wanted:
-            what = "rows" if key in ("x_cov", "x_prior.Psi") else "entries"
-            intercept = " and an intercept" if wanted > p else ""
-            raise SpecError(
-                f"model.{key}: has {len(vector)} {what}, but the release is of {predictors}{intercept}; "
-                f"give {wanted}"
-            )
-    for number, row in enumerate(model.predict or ()):
-        if len(row) != p:
-            raise SpecError(
-                f"model.predict: row {number + 1} has {len(row)} entries, but the release is of "
-                f"{predictors}; give {p}"
-            )
-    freedom = model.x_prior.nu
-    if freedom is not None and not freedom > p - 1:
-        raise SpecError(
-            f"model.x_prior.nu: {freedom:g} must be greater than {p - 1}, the number of predictors less one"
-        )
+    problem = model.widths_problem(p)
+    if problem is not None:
+        raise SpecError(": ".join(problem))
 
 
 _KINDS = {

@@ -1,5 +1,6 @@
 """What a spec says of a linear regression, and what the model goes with."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
@@ -9,6 +10,7 @@ from dpmix.spec.model_section import (
     ERRORS_SHAPE,
     Matrix,
     ModelSection,
+    Problem,
     Vector,
     coefficients_in_words,
     line_in_words,
@@ -135,6 +137,43 @@ class LinearRegressionModel(ModelSection):
             raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
         return self
 
+    def problem(self, spec: Any) -> Problem | None:
+        """Refuse vectors and matrices of another size than the mechanism has bounds, where it states them."""
+        bounds = _bounds_in(spec)
+        return self.widths_problem(len(bounds) - 1) if len(bounds) > 1 else None
+
+    def widths_problem(self, p: int) -> Problem | None:
+        """Return key and sentence of the first that does not go with p predictors, None if all do."""
+        predictors = f"{p} predictor{'s' * (p > 1)}"
+        for key, vector, wanted in (
+            ("prior_mean", self.prior_mean, p + 1),
+            ("prior_sd", self.prior_sd, p + 1),
+            ("x_mean", self.x_mean, p),
+            ("x_cov", self.x_cov, p),
+            ("x_prior.mu0", self.x_prior.mu0, p),
+            ("x_prior.Psi", self.x_prior.Psi, p),
+        ):
+            if isinstance(vector, tuple) and len(vector) != wanted:
+                what = "rows" if key in ("x_cov", "x_prior.Psi") else "entries"
+                intercept = " and an intercept" if wanted > p else ""
+                return (
+                    f"model.{key}",
+                    f"has {len(vector)} {what}, but the release is of {predictors}{intercept}; give {wanted}",
+                )
+        for number, row in enumerate(self.predict or ()):
+            if len(row) != p:
+                return (
+                    "model.predict",
+                    f"row {number + 1} has {len(row)} entries, but the release is of {predictors}; give {p}",
+                )
+        freedom = self.x_prior.nu
+        if freedom is not None and not freedom > p - 1:
+            return (
+                "model.x_prior.nu",
+                f"{freedom:g} must be greater than {p - 1}, the number of predictors less one",
+            )
+        return None
+
     def in_words(self, spec: Any) -> str:
         """Say what is fitted, and what the prior of the coefficients means."""
         meant = line_in_words(truncated=self.response == "truncated", clamped=self.predictors == "clamped")
@@ -142,7 +181,7 @@ class LinearRegressionModel(ModelSection):
 
     def _coefficients(self, spec: Any) -> str:
         """Say what the prior of the coefficients means, where the bounds are known and all goes together."""
-        bounds = getattr(spec.mechanism, "bounds", None) or getattr(spec.mechanism, "domain", None) or ()
+        bounds = _bounds_in(spec)
         q = len(bounds)
         mean, sd = (
             value if isinstance(value, tuple) else (value,) * q for value in (self.prior_mean, self.prior_sd)
@@ -153,6 +192,11 @@ class LinearRegressionModel(ModelSection):
         names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
         titles, cut = [str(name) for name in names], self.response == "truncated"
         return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
+
+
+def _bounds_in(spec: Any) -> Sequence[tuple[float, float]]:
+    """Return the public bounds of the mechanism, as far as the spec has them; else none."""
+    return getattr(spec.mechanism, "bounds", None) or getattr(spec.mechanism, "domain", None) or ()
 
 
 def _check_covariance(key: str, matrix: tuple[tuple[float, ...], ...]) -> None:

@@ -22,9 +22,31 @@ class MultinomialModel(ModelSection):
     )
 
     def problem(self, spec: Any) -> Problem | None:
-        """Refuse answers of several columns that are all to be fitted: one of them is to be chosen."""
+        """Refuse answers of several columns, of which one is to be chosen, and a prior of another size."""
         columns = columns_of_answers(spec) if spec.release is not None and spec.release.columns else ()
-        return ("model.kind", of_one_column(columns)) if len(columns) > 1 else None
+        if len(columns) > 1:
+            return "model.kind", of_one_column(columns)
+        wanted = _categories_in(spec)
+        if self.prior is None or wanted in (None, len(self.prior)):
+            return None
+        return (
+            "model.prior",
+            f"has {len(self.prior)} entries, but the release is of {wanted} categories; give one for each, "
+            "or leave it out",
+        )
+
+
+def _categories_in(spec: Any) -> int | None:
+    """Return how many categories the one column that is fitted has; None where the spec does not tell."""
+    parts = [part for part in (spec.release, spec.data) if part is not None and part.columns]
+    if spec.mechanism is None or not parts or len(parts[0].columns) > 1:
+        return None
+    (name,) = parts[0].columns
+    for part in parts:
+        known = part.categories_of(part.columns.index(name)) if name in part.columns else None
+        if known is not None:
+            return len(known)
+    return None
 
 
 def of_one_column(columns: Sequence[str]) -> str:

@@ -268,3 +268,31 @@ def test_one_column_of_answers_may_be_chosen() -> None:
     assert load_spec(spec, ["release.columns=[v]"]).model is not None
     spec["mechanism"] = {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2], "classes": 2}
     assert "noisy_counts" in message(source=spec)  # another reason, as before
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            {
+                "mechanism": {"kind": "clamped_moments", "epsilon": 1, "bounds": [[0, 1], [0, 1]], "n": 9},
+                "model": {"kind": "linear_regression", "prior_sd": [1, 2, 3]},
+            },
+            "model.prior_sd: has 3 entries, but the release is of 1 predictor and an intercept; give 2",
+        ),
+        (
+            {
+                "data": {"path": "d.csv", "columns": ["x"], "categories": ["a", "b", "c"]},
+                "mechanism": {"kind": "randomized_response", "epsilon": 1},
+                "model": {"kind": "multinomial", "prior": [1, 1]},
+            },
+            "model.prior: has 2 entries, but the release is of 3 categories; give one for each, or leave it "
+            "out",
+        ),
+    ],
+    ids=["regression", "categories"],
+)
+def test_sizes_that_the_spec_tells_are_checked_before_any_release(spec: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_spec(spec)
+    assert str(caught.value) == said
