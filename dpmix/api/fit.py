@@ -296,7 +296,8 @@ def _prepare(
     grouped = bool(source.groups)
     checked, why = _with_sampler(checked, source, about, before)
     assert checked.model is not None  # as before
-    check_combination(source.kind, checked, grouped=grouped, tallied=source.tally is not None)
+    known = _known(checked, source)
+    check_combination(source.kind, known, grouped=grouped, tallied=source.tally is not None)
     if checked.model.kind == "mixture":
         from dpmix.api.mixture_task import (  # late: other fits read no mixture
             group_mixture_task,
@@ -319,6 +320,13 @@ def _prepare(
     return _Job(checked, source, task, why), final
 
 
+def _known(spec: RunSpec, release: Release) -> RunSpec:
+    """Return a spec to look at beside its release: whatever bounds this states are known."""
+    if spec.release is None or release.mechanism.public_bounds is None:
+        return spec
+    return spec.model_copy(update={"release": spec.release.model_copy(update={"path": None})})
+
+
 def _with_sampler(
     spec: RunSpec, release: Release, about: bool, before: str | None
 ) -> tuple[RunSpec, str | None]:
@@ -331,9 +339,11 @@ def _with_sampler(
     if tally is not None:  # what is refused of counts is refused as of a tally
         check_combination(release.kind, spec, grouped=bool(release.groups), tallied=True)
     cells, grouped = _cells(spec, release, about), bool(release.groups)
-    return with_sampler(
-        spec, release.kind, release.n, cells=cells, grouped=grouped, tallied=tally is not None
+    known = _known(spec, release)
+    chosen, why = with_sampler(
+        known, release.kind, release.n, cells=cells, grouped=grouped, tallied=tally is not None
     )
+    return (spec if chosen is known else load_spec(spec, [f"sampler.kind={chosen.sampler.kind}"])), why
 
 
 def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:

@@ -20,7 +20,7 @@ from dpmix.laws.every import law_of, law_type
 from dpmix.mechanisms.curators.by_kind import contradiction, stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.models.custom.section import CustomModel
-from dpmix.release.release_file import beside, is_tally, read_release
+from dpmix.release.release_file import beside, read_release, states_itself
 from dpmix.release.sanitized import Release
 from dpmix.spec.table_source import TableFiles, is_stream
 from dpmix.store.atomic import HDF5
@@ -87,10 +87,11 @@ def _found(spec: RunSpec, release: Release | PathLike | None, quiet: bool) -> tu
         return found, not replaced
     if section is not None and section.path is not None:
         file = section.file
-        if file is not None and file.name.lower().endswith(HDF5) and file.is_file() and is_tally(file):
-            tally = read_release(file, tallies=True)
-            check_mechanism(spec, tally)
-            return tally, True
+        if file is not None and file.name.lower().endswith(HDF5) and file.is_file() and states_itself(file):
+            found = read_release(file, tallies=True)
+            _check_synthesis(spec, found)
+            check_mechanism(spec, found)
+            return found, True
         synthetic = load_synthetic(file) if file is not None and _is_csv(file) else None
         if synthetic is None and spec.mechanism is None and spec.generator is not None:
             synthetic = stated_synthetic(spec)

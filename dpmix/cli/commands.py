@@ -442,9 +442,7 @@ def advise(
 
     if dry_run:
         step = api.plan(checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, force=force)
-        return print_plan(
-            checked, ("data", "mechanism", "model"), step, *([] if report is None else [f"write {report}"])
-        )
+        return print_plan(checked, ("data", "mechanism", "model"), step, f"write {report or 'nothing'}")
     found = api.advise(
         checked,
         epsilon=epsilons,

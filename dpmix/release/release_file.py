@@ -171,6 +171,18 @@ def is_release(path: str | Path) -> bool:
     return "release" in groups and "posterior" not in groups
 
 
+def states_itself(path: str | Path) -> bool:
+    """Whether an HDF5 file says how its values were released, as release files and tallies do.
+
+    Raises
+    ------
+    DataError
+        When it is no HDF5 file that can be read.
+    """
+    with h5.reading(path) as root:
+        return bool(_contents(root)) and "mechanism" in root.group("release").attrs
+
+
 def is_tally(path: str | Path) -> bool:
     """Whether a file is a tally, going by what its release holds.
 

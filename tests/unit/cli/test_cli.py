@@ -583,7 +583,7 @@ def test_a_dry_run_of_advice_computes_and_writes_nothing(spec: Path, capsys: Any
         "and 4, and read no data\n"
     )
     assert out.endswith(f"{said}would write {page}\n")
-    assert outcome(capsys, "advise", spec, "--dry-run")[1].endswith(said)
+    assert outcome(capsys, "advise", spec, "--dry-run")[1].endswith(f"{said}would write nothing\n")
     assert ".html" in refused(capsys, 2, "advise", spec, "--report", spec.parent / "a.txt", "--dry-run")
 
 

@@ -15,6 +15,7 @@ import pytest
 import xarray
 
 import dpmix
+from dpmix.api.fit import plan
 from dpmix.errors import DataError, DpmixError, SamplerError, SpecError, UsageError
 from dpmix.results.as_text import to_text
 from dpmix.run.chains_reader import read_chains
@@ -277,6 +278,26 @@ def test_values_sanitized_elsewhere_and_columns(fitted: Path, tmp_path: Path, ca
     np.testing.assert_array_equal(
         mine["posterior/weights"], contents(tmp_path / "given.h5")["posterior/weights"]
     )
+
+
+def test_a_release_file_under_release_says_itself_how_it_was_made(fitted: Path, tmp_path: Path) -> None:
+    """It was read as numbers, under whatever noise the spec states, and its marks were lost."""
+    path = release_file(tmp_path)
+    spec = small_spec() | {"release": {"path": str(path), "column": "x"}}
+    stated = {"kind": "gaussian", "scale": 3.0, "domain": [-10, 10]}
+    with pytest.raises(SpecError, match=r"^mechanism.kind: gaussian, but the release was made by laplace"):
+        dpmix.fit(spec | {"mechanism": stated}, None, tmp_path / "wrong.h5")
+    dpmix.fit(spec, None, tmp_path / "c.h5", quiet=True)
+    np.testing.assert_array_equal(
+        contents(fitted)["posterior/weights"], contents(tmp_path / "c.h5")["posterior/weights"]
+    )
+
+
+def test_bounds_that_the_release_given_states_are_known(tmp_path: Path) -> None:
+    """Though the spec names other values, of which it leaves the bounds out."""
+    spec = small_spec() | {"release": {"path": str(tmp_path / "z.csv"), "column": "x"}}
+    spec |= {"model": {"kind": "mixture"}, "sampler": {"iterations": 4, "burn_in": 2, "chains": 1}}
+    assert "auto takes counts, for there are more than 5,000" in plan(spec, small_release(n=6000))
 
 
 @pytest.mark.matrix
