@@ -48,7 +48,7 @@ from dpmix.summary.remarks import convergence_remarks, line_doubt
 
 if TYPE_CHECKING:
     from dpmix.models.predictor_base import Input, Predictor
-    from dpmix.spec.summary_section import SummarySpec
+    from dpmix.spec.summary_section import PredictedTable, SummarySpec
 
 
 # Reading records to predict from: a CSV table, in pieces, its columns matched by name
@@ -395,10 +395,13 @@ def planned(
     return found, source, predictor_of(found, options, paths[0])
 
 
-def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predictions:
-    """Predict the records of `summary.at`.
+def check_at(options: SummarySpec) -> PredictedTable:
+    """Return the table of `summary.at`, which has to be there.
 
-    Raises DataError as `predict`; for more than `MOST_IN_SUMMARY` records.
+    Raises
+    ------
+    DataError
+        Where it is not.
     """
     table = options.table
     assert table is not None  # the caller looks
@@ -407,6 +410,15 @@ def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predi
             f"summary.at: {table.path} does not exist; give --set summary.at=FILE, or --set summary.at=null "
             "to predict nothing"
         )
+    return table
+
+
+def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predictions:
+    """Predict the records of `summary.at`.
+
+    Raises DataError as `predict`; for more than `MOST_IN_SUMMARY` records.
+    """
+    table = check_at(options)
     predictor = predictor_of(chains, options, source)
     parts: list[NDArray[np.float64]] = []
     run = _Run(predictor, lambda columns, values: parts.append(values), str(table.path))

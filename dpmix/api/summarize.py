@@ -22,6 +22,7 @@ from dpmix.run.progress import show_phase
 from dpmix.spec.load import check_of_summary, load_spec
 from dpmix.store.atomic import write_bytes
 from dpmix.summary.clusters_by_value import kept_by_counts
+from dpmix.summary.quantities import check_quantities
 from dpmix.summary.subject import is_simulated
 from dpmix.summary.summary_of_chains import summarize_chains, summarize_parametric
 
@@ -149,7 +150,14 @@ def planned(
             raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
         return _released_posterior(Path(paths[0]), overrides)
     chains = read_chains(paths)
-    return chains, load_spec(chains.run_spec, overrides).summary, paths[0]
+    options = load_spec(chains.run_spec, overrides).summary
+    if isinstance(chains, NamedChains):
+        check_quantities(chains, options)
+    if options.at is not None:
+        from dpmix.api.predict import check_at  # late: few ask for it
+
+        check_at(options)
+    return chains, options, paths[0]
 
 
 def _released_posterior(path: Path, overrides: Sequence[str]) -> Release:

@@ -56,6 +56,15 @@ REFUSED = {
     "no HDF5": (3, "no.h5", ("summarize", "no.h5")),
     "a release": (3, "is a release by laplace", ("summarize", "release.h5")),
     "a key": (2, "summary.levle", ("summarize", "mixture.h5", "--set", "summary.levle=1")),
+    "no records at": (3, "summary.at: ", ("summarize", "votes.h5", "--set", "summary.at=nowhere.csv")),
+    "no such quantity": (
+        *(2, "summary.tails: is for mixture and discrete"),
+        ("summarize", "votes.h5", "--set", "summary.tails=[2]"),
+    ),
+    "no records of a model": (
+        *(3, "whose draws hold no records"),
+        ("synthesize", "spec.yaml", "--chains", "votes.h5", "-o", "new.csv"),
+    ),
     "two fits": (3, "differs from", ("summarize", "mixture.h5", "votes.h5")),
     "no groups": (3, "without groups", ("summarize", "mixture.h5", "--contrast")),
     "another group": (
