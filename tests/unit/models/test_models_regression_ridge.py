@@ -93,7 +93,10 @@ def test_density_is_that_of_responses_with_beta_integrated_out() -> None:
 def test_variances_that_the_release_does_not_tell_mix(
     name: str, scale: float, sds: tuple[float, float], predictors: str
 ) -> None:
-    """Without a move for it a sd below the noise creeps: of 1,000 draws 3 are effective, or 12."""
+    """Without ridge and lines in the moments a sd below the noise creeps: of 1,000 draws 23 are effective.
+
+    Of a predictor's, without lines in the moments and along one scale, 42.
+    """
     n, rng = 500, np.random.default_rng(5)
     line = Line(np.array([[-1.0, 1.0]] * 2), scale, 1.0)
     x = sds[0] * rng.standard_normal(n)
@@ -107,14 +110,14 @@ def test_variances_that_the_release_does_not_tell_mix(
 
 
 def test_errors_of_a_stated_scale_mix() -> None:
-    """Without the move a sd whose prior is known creeps, too: of 1,000 draws 40 are effective."""
+    """Without the move a sd that a known prior wants larger creeps: of 1,000 draws 140 are effective."""
     n, rng = 4000, np.random.default_rng(6)
-    line = Line(np.array([[-1.0, 1.0]] * 2), 4.0, 1.0)
+    line = Line(np.array([[-1.0, 1.0]] * 2), 0.3, 1.0)
     x = 0.25 * rng.standard_normal(n)
-    values = databases.moments(line.units(np.column_stack([x, 0.8 * x + 0.15 * rng.standard_normal(n)])))
+    values = databases.moments(line.units(np.column_stack([x, 0.8 * x + 0.02 * rng.standard_normal(n)])))
     values = values + rng.laplace(0.0, line.scale, 5)
     spec = load_spec({"model": {"kind": "linear_regression", "sigma2_prior": {"a": 3.0, "b": 0.25}}})
     draws = build(spec, released(line, values, n)).make_chain(rng).run(1000, thin=1, skip=500)
     column = np.log(draws["sigma2"])
     _, error = batch_means(column, 20)
-    assert column.var() / error**2 > 200.0
+    assert column.var() / error**2 > 300.0
