@@ -5,18 +5,17 @@ a = (-1 - m) / sd, b = (1 - m) / sd. Predictors are as in the clamped model, and
 ones (`dpmix.models.linear_regression.clamped_predictors`). Beta and sd given records have no conjugate law,
 for the masses depend on both, and move in two ways:
 
-- given the records, under the density above, at one pass over the records for their masses;
+- given the records, under the density above, at one pass over the records for their masses: a random walk of
+  a few steps a sweep;
 - together with all records, what is random in these held fixed (interweaving: Yu and Meng 2011): x~ is
   mean + L z, and y~ the value above which lies a share v of the mass, v uniform. As (z, v) have a law that is
-  free of the parameters, such a move is accepted by the ratio of the prior densities and of those of the
-  release, at one pass, too.
+  free of the parameters, the posterior given them is that of prior and release.
 
-Both are random walks of a few steps a sweep. Together with the records parameters also move farther, by slice
-updates along random lines under an approximate posterior, whose end is accepted by the ratio of the exact and
-the approximate densities (surrogate transition: Liu 2001, section 9.4.3). With T(theta) the sums of the
-records of these z and v, it takes T(theta) - T(theta*) for n times what its expectation, over z and v,
-differs by: a sum over `POINTS` fixed points spread evenly, theta* the mean that was learnt. Of so few records
-it is the exact sum.
+The second are slice updates along random lines under an approximate posterior, whose end is accepted by the
+ratio of the exact and the approximate densities, at one pass (surrogate transition: Liu 2001, section 9.4.3).
+With T(theta) the sums of the records of these z and v, it takes T(theta) - T(theta*) for n times what its
+expectation, over z and v, differs by: a sum over `POINTS` fixed points spread evenly, theta* the mean that
+was learnt. Of so few records it is the exact sum.
 
 Steps and lines have the shape of the conditional law, near theta*: its precision is that of the posterior,
 learnt, and what is added by records held fixed, by differences over the same points. Shapes and the lengths
@@ -72,11 +71,11 @@ from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above,
 from dpmix.numerics.factors import cholesky, invert_lower, product, solve_lower
 from dpmix.numerics.jit import dispatch, njit
 
-CENTRED, WHOLE = 3, 4
-"""Places of `Line.learnt` with the logs of lengths, in those of what the clamped model's move keeps."""
+LENGTH = 3
+"""Place of `Line.learnt` with the log of the length of steps, among those of the clamped model's move."""
 POINTS = 256
-STEPS, WHOLE_STEPS = 3, 1
-"""Random walks of a sweep: given the records, and together with them."""
+STEPS = 3
+"""Of the random walk given the records, in a sweep."""
 WANTED = 0.3
 REMEMBERED = 0.5
 """Share of the states of burn-in that the covariance is over: walks take longer than `FORGET` states."""
@@ -99,7 +98,6 @@ def make_learnt(law: Moments) -> NDArray[np.float64]:
     learnt: NDArray[np.float64] = learnt_room(law)
     if not isinstance(law, TruncatedMoments):
         return learnt
-    learnt[[CENTRED, WHOLE]] = 0.0
     k, line = int(coordinates(law)), int(_of_line(law))
     root = learnt[HEAD + k + k * k :].reshape(k, k)
     return np.concatenate([learnt, root.ravel(), root[:line, :line].ravel()])
@@ -198,15 +196,8 @@ def _draw_theta(model: TruncatedMoments, rng, theta, records, tally):
 
 
 @njit
-def _adapt(learnt, place, accepted):
-    if learnt[LEARNING] > 0.0:
-        step = 4.0 / (20.0 + learnt[SEEN])
-        learnt[place] += step * ((1.0 if accepted else 0.0) - WANTED)
-
-
-@njit
 def _shape_given_noise(model, learnt):
-    """Return the lower factor (k, k) of the shape of steps together with the records."""
+    """Return the lower factor (k, k) of the shape of lines together with the records."""
     k = coordinates(model)
     at = HEAD + k + 2 * k * k
     return learnt[at : at + k * k].reshape(k, k)
@@ -340,7 +331,7 @@ def _move_line(model, rng, theta, records, moments):
     pack(model, values, point)
     now = _log_density_of_line(model, values, records, moments, inverse)
     for _ in range(STEPS):
-        _propose(rng, root, learnt[CENTRED], point, offer)
+        _propose(rng, root, learnt[LENGTH], point, offer)
         unpack(model, offer, moved)
         found = _log_density_of_line(model, moved, records, moments, inverse)
         accepted = found >= now or rng.random() < math.exp(found - now)
@@ -348,7 +339,9 @@ def _move_line(model, rng, theta, records, moments):
             point[:] = offer
             values[:] = moved
             now = found
-        _adapt(learnt, CENTRED, accepted)
+        if learnt[LEARNING] > 0.0:
+            step = 4.0 / (20.0 + learnt[SEEN])
+            learnt[LENGTH] += step * ((1.0 if accepted else 0.0) - WANTED)
 
 
 @njit
@@ -428,12 +421,14 @@ def _approximate(model: TruncatedMoments, values, moments, near, work, rest):
 
 
 @njit
-def _move_far(model, rng, theta, records, standard, offered, tally):
-    """Move parameters together with the records by slice updates under an approximate posterior."""
+def _move_jointly(model, rng, theta, records, tally):
+    """Move parameters together with the records, whose z and v stay."""
     q, k = len(model.columns), coordinates(model)
     learnt, values = theta.learnt, theta.values
     root = _shape_given_noise(model, learnt)
     rest, inverse, work = np.empty(len(tally.sums)), np.empty((q - 1, q - 1)), np.ones(2 * q + 1)
+    standard, offered = np.empty((len(records), q)), np.empty(records.shape)
+    _standardize(model, values, records, standard)
     left, points, moved = model.released.copy(), standard, values.copy()
     if len(records) > POINTS:
         points = _spread_evenly(q)
@@ -458,36 +453,6 @@ def _move_far(model, rng, theta, records, standard, offered, tally):
         records[:, :] = offered
         tally.sums[:] = rest
         tally.level[0] = level
-
-
-@njit
-def _move_jointly(model, rng, theta, records, tally):
-    """Move parameters together with the records, whose z and v stay."""
-    q, k = len(model.columns), coordinates(model)
-    learnt, values = theta.learnt, theta.values
-    point, offer, moved = np.empty(k), np.empty(k), values.copy()
-    inverse, rest = np.empty((q - 1, q - 1)), np.empty(len(tally.sums))
-    standard, offered = np.empty((len(records), q)), np.empty(records.shape)
-    _standardize(model, values, records, standard)
-    _move_far(model, rng, theta, records, standard, offered, tally)
-    root = _shape_given_noise(model, learnt)
-    pack(model, values, point)
-    prior = log_prior(model, values, inverse)
-    for _ in range(WHOLE_STEPS):
-        _propose(rng, root, learnt[WHOLE], point, offer)
-        unpack(model, offer, moved)
-        _restore(model, moved, standard, offered, rest)
-        level, own = distance(rest), log_prior(model, moved, inverse)
-        gain = own - prior + model.rate * (tally.level[0] - level)
-        accepted = gain >= 0.0 or rng.random() < math.exp(gain)
-        if accepted:
-            point[:] = offer
-            values[:] = moved
-            records[:, :] = offered
-            tally.sums[:] = rest
-            tally.level[0] = level
-            prior = own
-        _adapt(learnt, WHOLE, accepted)
 
 
 # Truncated errors about a line in clamped predictors. All moves are those of truncated errors, which go by
