@@ -253,8 +253,11 @@ _CURE = (
 )
 
 
-def account_of(chains: NamedChains) -> OwnAccount:
-    """Return what is said of a regression; truncated responses are never beyond their bounds."""
+def account_of(chains: NamedChains, level: float) -> OwnAccount:
+    """Return what is said of a regression; truncated responses are never beyond their bounds.
+
+    `level` is the posterior probability of the intervals.
+    """
     bounds = _bounds(chains)
     model = chains.stated("model")
     truncated = model.get("response") == "truncated"
@@ -284,14 +287,15 @@ def account_of(chains: NamedChains) -> OwnAccount:
         f"Under the fit {', '.join(cut)} lie beyond the public bounds and count as clamped to them, a Tobit "
         "model: means and intervals are of responses before that, and not of what is recorded."
     ]
+    of_prior = _held_in(chains, stored["beta"], drawn["beta"], level)
     return OwnAccount(
         beyond,
         latent=latent,
         within=_within(chains, stored, model, bounds),
         bounds=bounds,
         cure=_CURE,
-        remarks=remarks,
-        of_predictions=of_predictions if cut else [],
+        remarks=[*remarks, *(Remark(text, convergence=False, grave=False) for text in of_prior)],
+        of_predictions=[*(of_predictions if cut else []), *of_prior],
     )
 
 
@@ -398,6 +402,73 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     return Remark(text, convergence=False)
 
 
+# Where the prior of the coefficients, and not the release, ends their intervals
+
+
+_WIDER = 2.0
+"""By how much the prior sds of the coefficients are multiplied to see what follows."""
+_FARTHER = 1.0
+"""Posterior standard deviations by which an end of an interval then moves, from which on it is said."""
+
+
+def rescaled_coefficients(beta: Floats, bounds: Any) -> Floats:
+    """Return coefficients (.., q), the intercept first, of variables rescaled to [-1, 1] by their bounds."""
+    low, high = np.array(bounds, dtype=np.float64).T
+    half = 0.5 * (high - low)
+    centre, slopes = low + half, beta[..., 1:]
+    intercept = (beta[..., 0] + slopes @ centre[:-1] - centre[-1]) / half[-1]
+    return np.concatenate([intercept[..., None], slopes * (half[:-1] / half[-1])], axis=-1)
+
+
+def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) -> list[str]:
+    """Say which coefficients' intervals the prior ends: under one twice as wide they would reach elsewhere.
+
+    A slope is told by little where a predictor varies little beside its bounds, and a prior of light tails
+    then says how steep it may be: with R-hat 1.00, and a contraction that looks well. Draws (draws, .., q)
+    are weighed by the ratio of the wider prior to the stated one.
+    """
+    if chains.attrs.get("prior_of") != "rescaled variables":  # an earlier version's prior
+        return []
+    stated: Any = chains.run_spec.model
+    rescaled = rescaled_coefficients(beta, expect(chains.mechanism, ClampedMomentsLaw).bounds)
+    with np.errstate(over="ignore", invalid="ignore"):  # of priors that are absurdly narrow
+        squares = ((rescaled - np.asarray(stated.prior_mean)) / np.asarray(stated.prior_sd)) ** 2
+        logs = 0.5 * (1.0 - _WIDER**-2) * squares.sum(axis=-1)  # of each group by itself
+        weights = np.broadcast_to(np.exp(logs - logs.max(axis=0))[..., None], beta.shape)
+    names, tails = stored.labels(), (0.5 * (1.0 - level), 0.5 * (1.0 + level))
+    found = []
+    for name, draws, own in zip(
+        names, beta.reshape(-1, len(names)).T, weights.reshape(-1, len(names)).T, strict=True
+    ):
+        sd = float(np.subtract(*np.quantile(draws, (0.75, 0.25)))) / 1.349
+        here, there = (_weighted_quantiles(draws, by, tails) for by in (np.ones(draws.size), own))
+        moved = float(np.abs(there - here).max())
+        if moved > _FARTHER * sd > 0.0:
+            slope = not name.endswith("intercept]")
+            found.append((slope, moved / sd, name, here.tolist(), there.tolist()))
+    if not found:
+        return []
+    *_, name, before, after = max(found)
+    others = len(found) - 1
+    more = f" ({others} more coefficient{' moves' if others == 1 else 's move'}, too)" if others else ""
+    return [
+        f"The prior, as well as the release, says how far {name} reaches: under a model.prior_sd "
+        f"{_WIDER:g} times as large its interval would be about {_ends(after)} in the place of "
+        f"{_ends(before)}{more}; state what is believed of the coefficients, or fit again with a larger "
+        "prior_sd."
+    ]
+
+
+def _weighted_quantiles(draws: Floats, weights: Floats, levels: tuple[float, ...]) -> Floats:
+    order = np.argsort(draws)
+    below = np.cumsum(weights[order]) - 0.5 * weights[order]
+    return np.asarray(np.interp(np.array(levels) * weights.sum(), below, draws[order]))
+
+
+def _ends(pair: list[float]) -> str:
+    return " to ".join(f"{end:.3g}" for end in pair)
+
+
 def own_variances(covariance: Floats) -> Floats:
     """Return what each predictor varies by, given the others, on the diagonals of (.., p, p), and NaN beside.
 
@@ -444,13 +515,9 @@ class RegressionMeaning(Meaning):
         )
         model: Any = chains.run_spec.model
         law = moments_law(model, release)
-        units = Units.of(expect(chains.mechanism, ClampedMomentsLaw).bounds)
-        beta = draws_of(chains, "beta")
-        slopes = beta[..., 1:]
-        intercept = (beta[..., 0] + slopes @ units.centre[:-1] - units.centre[-1]) / units.half[-1]
-        rescaled = np.concatenate(
-            [intercept[..., None], slopes * (units.half[:-1] / units.half[-1])], axis=-1
-        ) - np.asarray(law.beta_mean)
+        bounds = expect(chains.mechanism, ClampedMomentsLaw).bounds
+        units, beta = Units.of(bounds), draws_of(chains, "beta")
+        rescaled = rescaled_coefficients(beta, bounds) - np.asarray(law.beta_mean)
         out = sum_entries(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
         if not law.known[SD]:
             variance = draws_of(chains, "sigma2") / units.variance(1.0)
@@ -496,7 +563,7 @@ class RegressionMeaning(Meaning):
 
     def account(self, options: SummarySpec) -> OwnAccount:
         """Return the shares of values beyond the public bounds, under the fit, and what follows."""
-        return account_of(self.chains)
+        return account_of(self.chains, float(options.level))
 
     def dated(self, columns: frozenset[str]) -> Dated:
         """Return whether the response is a date, of which predictions are."""

@@ -223,6 +223,34 @@ def test_a_prior_that_holds_predictors_up_is_told_and_doubted(
     assert (max(summary.parameters["beta[1]"].quantiles.values()) < slopes[0]) == bool(held)
 
 
+@pytest.mark.parametrize(
+    ("sd", "slope", "prior_sd", "told"),
+    [(0.05, 5.0, 1.0, True), (0.05, 5.0, 8.0, False), (0.25, 0.9, 1.0, False)],
+)
+def test_a_prior_that_ends_the_interval_of_a_slope_is_told_and_doubted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sd: float, slope: float, prior_sd: float, told: bool
+) -> None:
+    """Five prior sds away, its contraction is 0.6 and more, R-hat 1.00, and the interval ends below."""
+    spec = stated(tmp_path, 8.0, [[sd**2]], [slope])
+    spec["model"]["prior_sd"] = prior_sd
+    dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True)
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    assert isinstance(summary, Summary)
+    low, _, high = summary.parameters["beta[1]"].quantiles.values()
+    said = "The prior, as well as the release, says how far beta[1] reaches: under a model.prior_sd 2 times"
+    assert (low < slope < high) == (not told)
+    assert any(text.startswith(said) for text in summary.warnings) == told
+    assert summary.verdict.reasons[0].startswith(said) == told
+    assert summary.verdict.answer == ("with care" if told else "usable")
+    if told:  # what a wider prior would give is told by weighing: it is on the way to the slope
+        end = summary.verdict.reasons[0].partition(" in the place of ")[0].rpartition(" ")[2]
+        assert float(end) > high
+    (tmp_path / "at.csv").write_text("1\n0.5\n")
+    capsys.readouterr()
+    dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    assert (said in capsys.readouterr().err) == told
+
+
 def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
     rows = [[9.0, -9.0], [4.0, -5.0]]
     chains = fitted(release, tmp_path / "c.h5", response="truncated", predictors="clamped", predict=rows)
