@@ -435,8 +435,11 @@ def njit(function: Function) -> Function:
 
 
 def fresh_njit(function: Function) -> Function:
-    """Compile as `njit` does, and keep nothing on disk: for code that is not ours."""
-    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+    """Compile as `njit` does, and keep nothing on disk: for code that is not ours.
+
+    A place beyond the end of an array raises IndexError, where it would be written to memory of others.
+    """
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", boundscheck=True)(function))
 
 
 def keep_nothing(*functions: Callable[..., Any]) -> None:

@@ -121,7 +121,7 @@ class Custom(ParametricModel):
         self.width, self.size = code.number("WIDTH", model), code.number("SIZE", model)
         code.try_out(model, released, n)
         law, self.start = _law(code)
-        self.law = law(model, released, np.zeros(1))
+        self.law = law(model, released, *self.room())
         self.parameters = tuple(
             Parameter(name, (f"{name}_entry",) if count else ()) for name, count in self.sizes.items()
         )
@@ -130,6 +130,10 @@ class Custom(ParametricModel):
         }
         self.constants = {"n": float(n)}
         self.attrs = {"code": code.path.name, "code_digest": code.digest}
+
+    def room(self) -> tuple[Floats, Floats, Floats]:
+        """Return room for what `log_release` returned wrongly, and for a copy of a record and of sums."""
+        return np.zeros(1), np.zeros(self.width), np.zeros(self.size)
 
     def make_chain(self, rng: Generator, pool: Any = None) -> ParametricChain:
         """Return a chain that starts from the prior."""
@@ -144,7 +148,8 @@ class CustomChain(AugmentedChain):
         records = np.zeros((model.n, model.width))
         offers = default_offers(model.n) if model.soma else 0
         self._code, self._sizes, self._possible = model.code, model.sizes, True
-        law = model.law._replace(wrong=np.zeros(1))  # of this chain, whatever others do beside it
+        room = dict(zip(_ROOM, model.room(), strict=True))  # of this chain, whatever others do beside it
+        law = model.law._replace(**room)
         with self._told():
             model.start(law, rng, theta, records)
             super().__init__(model, rng, law, theta, records, make_tally(model.size), offers)
@@ -201,6 +206,7 @@ class CustomChain(AugmentedChain):
             start = stop
 
 
+_ROOM: Final = ("wrong", "record", "sums")
 _LAWS: dict[tuple[str, str], tuple[type, Callable[..., None]]] = {}
 
 
@@ -214,7 +220,7 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     if key in _LAWS:
         return _LAWS[key]
     prior, draw, update, part, level = (fresh_njit(code.functions[name]) for name in FUNCTIONS)
-    law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released", "wrong"]))
+    law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released", *_ROOM]))
 
     def start(law: Any, rng: Any, theta: Any, records: Any) -> None:
         prior(law.model, rng, theta)
@@ -227,11 +233,16 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     def draw_theta(law: Any, rng: Any, theta: Any, records: Any, tally: Any) -> None:
         update(law.model, rng, theta, records)
 
+    # of copies, for what these functions are asked about stays as it is, also where they clamp in place
     def statistic(law: Any, record: Any, out: Any) -> None:
-        part(law.model, law.released, record, out)
+        for j in range(len(record)):
+            law.record[j] = record[j]
+        part(law.model, law.released, law.record, out)
 
     def log_release(law: Any, sums: Any) -> Any:
-        found = level(law.model, law.released, sums)
+        for j in range(len(sums)):
+            law.sums[j] = sums[j]
+        found = level(law.model, law.released, law.sums)
         if not found < math.inf:  # NaN or inf, which `CustomChain` looks for
             law.wrong[0] = found
         return found
@@ -547,18 +558,25 @@ class UserCode:
             raise self.problem(
                 "log_release must return a number, the log density of the release, or -inf", "log_release"
             )
-        before = records.copy()
         self._step("draw_theta", functions, model, rng, theta, records)
         self._written("draw_theta", "theta", theta)
-        if not np.array_equal(records, before):
-            raise self.problem(
-                "draw_theta must leave records as they are; it writes into theta", "draw_theta"
-            )
 
     def _step(self, name: str, functions: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:
+        written = _WRITTEN.get(name, "")
+        held = [
+            (what, array, array.copy())
+            for what, argument in zip(FUNCTIONS[name], arguments, strict=True)
+            for array in (argument if what == "model" else (argument,))
+            if isinstance(array, np.ndarray) and what != written
+        ]
         found = self.call(name, functions[name], *arguments)
-        if name != "log_release" and found is not None:
-            raise self.problem(f"{name} must return nothing; it writes into {_WRITTEN[name]}", name)
+        does = f"it writes into {written}" if written else "it returns a number"
+        for what, array, before in held:
+            if not np.array_equal(array, before, equal_nan=True):
+                kept = "they are" if what in ("records", "sums") else "it is"
+                raise self.problem(f"{name} must leave {what} as {kept}; {does}", name)
+        if written and found is not None:
+            raise self.problem(f"{name} must return nothing; {does}", name)
         return found
 
     def _written(self, name: str, what: str, values: Floats) -> None:

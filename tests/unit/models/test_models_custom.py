@@ -262,6 +262,56 @@ def test_records_are_not_draw_theta_s_to_write(spec: dict[str, Any]) -> None:
     assert "draw_theta must leave records as they are; it writes into theta" in refused(spec, text)
 
 
+@pytest.mark.parametrize(
+    ("line", "added", "said"),
+    [
+        (
+            "out[0] = record[0]",
+            "record[0] = min(record[0], 0.5)",
+            "statistic must leave record as it is; it writes",
+        ),
+        (
+            "out[0] = record[0]",
+            "released[0] -= 1.0",
+            "statistic must leave released as it is; it writes into out",
+        ),
+        ("return -abs", "sums /= model.n", "log_release must leave sums as they are; it returns a number"),
+        (
+            "record[0] = 1.0",
+            "theta[0] *= 0.5",
+            "draw_record must leave theta as it is; it writes into record",
+        ),
+        (
+            "successes = 0.0",
+            "model.cuts[0] += 1.0",
+            "draw_theta must leave model as it is; it writes into theta",
+        ),
+    ],
+)
+def test_what_is_not_theirs_is_not_for_functions_to_write(
+    spec: dict[str, Any], line: str, added: str, said: str
+) -> None:
+    spec["model"]["cuts"] = [0.25, 0.75]
+    text = BERNOULLI.replace("trap: float = 0.0", "trap: float = 0.0\n    cuts: np.ndarray = None")
+    assert said in refused(spec, text.replace(f"    {line}", f"    {added}\n    {line}", 1))
+
+
+def test_what_the_trial_does_not_see_harms_nothing_in_a_run(spec: dict[str, Any]) -> None:
+    """Records that are clamped in place, sums that are changed, and a place beyond the end of an array."""
+    text = BERNOULLI.replace("out[0] = record[0]", "record[0] = min(record[0], 7.0)\n    out[0] = record[0]")
+    text = text.replace("return -abs", "sums[0] = min(sums[0], 50.0)\n    return -abs")
+    text = text.replace("successes = 0.0", "successes = 0.0\n    theta[len(records) - 3] = 0.5")
+    Path(spec["model"]["file"]).write_text(text)
+    checked = load_spec(spec)
+    law = build(checked, find_release(checked, None)[0], allow_code=True).law  # type: ignore[attr-defined]  # a custom model
+    record, out, sums = np.array([8.0]), np.zeros(1), np.array([99.0])
+    sum_augmentation.statistic(law, record, out)
+    assert sum_augmentation.log_release(law, sums) == -abs(3.7 - 50.0) / 0.8
+    assert (record[0], out[0], sums[0]) == (8.0, 7.0, 99.0)
+    with pytest.raises(IndexError):
+        sum_augmentation.draw_theta(law, np.random.default_rng(1), np.zeros(1), np.zeros((5, 1)), None)
+
+
 def test_what_goes_wrong_is_told_with_its_line(spec: dict[str, Any]) -> None:
     text = BERNOULLI.replace("out[0] = record[0]", "out[5] = record[0]")
     line = line_of(text, "out[5]")
