@@ -70,6 +70,8 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custo
     assert isinstance(section, CustomModel)  # registered for it
     code = load_code(Path(section.file), allowed=allow_code)
     given = dict(section.model_extra or {})
+    if given.get("n") not in (None, release.n):
+        raise SpecError(f"model.n: {given['n']}, but the release is of {release.n} records; leave it out")
     scales = release.scales
     known = {
         "n": release.n,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,14 @@ def test_hyperparameters_are_checked(spec: dict[str, Any]) -> None:
     for n in (0, 2.5, "many"):
         with pytest.raises(SpecError, match=rf"model\.n: {n} must be a whole number of at least 1"):
             find_release(load_spec({**spec, "model": {**spec["model"], "n": n}}), None)
+
+
+def test_a_number_of_records_that_is_not_the_release_s_is_refused(spec: dict[str, Any]) -> None:
+    """The database has as many records as the release says; what a function makes of another n is wrong."""
+    checked = load_spec(spec)
+    release = replace(find_release(checked, None)[0], n=7)
+    with pytest.raises(SpecError, match=r"model\.n: 5, but the release is of 7 records; leave it out"):
+        build(checked, release, allow_code=True)
 
 
 def test_the_starter_comes_with_its_files(tmp_path: Path) -> None:
