@@ -24,7 +24,7 @@ from dpmix.summary.fitted_columns import (
     labels,
     public_bounds,
 )
-from dpmix.summary.quantities import Wanted, cdf, outside, quantiles, quantities
+from dpmix.summary.quantities import PILED, Wanted, cdf, outside, piled_up, quantiles, quantities
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, join, settle_rest, state_measures
 
 if TYPE_CHECKING:
@@ -341,9 +341,9 @@ class DensityPosterior:
     beyond : mapping of str to float
         Posterior mean of the share of records beyond the public bounds, by column, where those are known and
         the kernel has mass beyond them.
-    cells : pair of float or None
-        Of a release of cells: posterior means of the shares of records in the first and last, or beyond, and
-        in the cell that has most (from a few draws).
+    cells : triple of float or None
+        Of a release of cells: posterior means of the shares of records in the first and last, or beyond, in
+        the cell that has most, and in the one where most are piled up (these two from a few draws).
     joint : Joint or None
         Density of both columns, where there are two.
     """
@@ -354,7 +354,7 @@ class DensityPosterior:
     series: Mapping[str, Floats]
     band_draws: int
     beyond: Mapping[str, float]
-    cells: tuple[float, float] | None = None
+    cells: tuple[float, float, float] | None = None
     joint: Joint | None = None
 
     @property
@@ -475,12 +475,12 @@ class _Work:
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         law = chains.mechanism
         self.edges = law.edges()[1:-1] if law.provides("edges") else np.empty(0)
-        self.mass_beyond = self.mass_outer = self.fullest = 0.0
+        self.mass_beyond = self.mass_outer = self.fullest = self.piled = 0.0
 
     @property
-    def cells(self) -> tuple[float, float] | None:
-        """Of a release of cells, shares of records in the outermost ones, and in the one that has most."""
-        return (self.mass_outer / self.states, self.fullest) if self.edges.size else None
+    def cells(self) -> tuple[float, float, float] | None:
+        """Of a release of cells, shares of records in the outermost ones, in the fullest, and piled up."""
+        return (self.mass_outer / self.states, self.fullest, self.piled) if self.edges.size else None
 
     @property
     def beyond(self) -> float | None:
@@ -507,7 +507,7 @@ class _Work:
         family = self.column.family
         if self.edges.size:
             few = drawn.take(spread(drawn.counts.size, _FEW))
-            self.fullest = largest_share(
+            self.fullest, self.piled = fullest_shares(
                 self.edges, lambda edge: float(cdf(few, family, np.full(few.counts.size, edge)).mean())
             )
         lower, upper = bands(drawn, self.grid, level, family)
@@ -517,11 +517,12 @@ class _Work:
         return Density(self.grid, mean, lower, upper, prior, distance, resolved=shown), bias
 
 
-def largest_share(edges: Floats, below: Callable[[float], float]) -> float:
-    """Return the largest probability of a cell, of cells that may be many.
+def fullest_shares(edges: Floats, below: Callable[[float], float]) -> tuple[float, float]:
+    """Return the largest probability of a cell, and that of one where records pile up, of cells maybe many.
 
-    Runs of cells are halved, the most probable first, until that is a single cell: no other has more. Where
-    a thousand halvings do not do, no cell has a share worth telling, and that of the run is returned.
+    Runs of cells are halved, the most probable first, until that is a single cell: no other has more. So all
+    cells are met that have a share worth telling, of which there are few. Where a thousand halvings do not
+    do, no cell has such a share, and that of the run is returned.
 
     Parameters
     ----------
@@ -531,15 +532,26 @@ def largest_share(edges: Floats, below: Callable[[float], float]) -> float:
         The distribution function.
     """
     runs = [(-1.0, 0, edges.size + 1, 0.0, 1.0)]
+    fullest = piled = 0.0
     for _ in range(_HALVED):
         share, first, last, low, high = runs[0]
-        if last - first == 1:
+        if fullest and -share <= PILED:
             break
-        middle = (first + last) // 2
-        parted = below(float(edges[middle - 1]))
-        heapq.heapreplace(runs, (low - parted, first, middle, low, parted))
-        heapq.heappush(runs, (parted - high, middle, last, parted, high))
-    return -runs[0][0]
+        heapq.heappop(runs)
+        if last - first > 1:
+            middle = (first + last) // 2
+            parted = below(float(edges[middle - 1]))
+            heapq.heappush(runs, (low - parted, first, middle, low, parted))
+            heapq.heappush(runs, (parted - high, middle, last, parted, high))
+            continue
+        fullest = max(fullest, -share)
+        beside = [low - (below(float(edges[first - 2])) if first > 1 else 0.0)] if first else []
+        if last <= edges.size:
+            beside.append((below(float(edges[last])) if last < edges.size else 1.0) - high)
+        piled = max(piled, piled_up(-share, beside))
+        if not runs:
+            break
+    return fullest or -runs[0][0], piled
 
 
 def is_resolved(grid: Floats, density: Floats, measures: Measures, family: Family) -> bool:

@@ -415,19 +415,37 @@ class Beyond:
         )
 
 
+PILED, STANDING_OUT = 0.1, 3.0
+"""Share of records in a cell, and how many times those beside it, from which on they are said to pile up."""
+
+
+def piled_up(share: float, beside: Sequence[float]) -> float:
+    """Return the share of records in a cell where it stands out among the one or two beside it, else 0."""
+    stands_out = share > PILED and share * len(beside) > STANDING_OUT * sum(beside)
+    return share if stands_out and beside else 0.0
+
+
+def most_piled(shares: Sequence[float]) -> float:
+    """Return the largest share in a cell that stands out among those beside it, 0 where none does."""
+    beside = ([*shares[max(i - 1, 0) : i], *shares[i + 1 : i + 2]] for i in range(len(shares)))
+    return max(piled_up(*each) for each in zip(shares, beside, strict=True))
+
+
 @dataclass(frozen=True)
 class CellShares:
     """What a release of cells leaves open, where most records are in few of them: where in these they are.
 
     Parameters
     ----------
-    outer, fullest : mapping of str to float
-        Posterior mean of the share of records in the first and last cells, or beyond; and in the cell that
-        has most. By group; under "" where there is only one.
+    outer, fullest, piled : mapping of str to float
+        Posterior mean of the share of records in the first and last cells, or beyond; in the cell that has
+        most; and in the one that has most of those that stand out among the cells beside them, 0 where none
+        does. By group; under "" where there is only one.
     """
 
     outer: Mapping[str, float]
     fullest: Mapping[str, float]
+    piled: Mapping[str, float]
 
     def section(self) -> ResultSection:
         """Return what is reported of it; its words are those of the verdict."""

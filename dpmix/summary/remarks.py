@@ -12,6 +12,7 @@ from dpmix.numerics.in_words import all_of, permits_verbatim
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
+from dpmix.summary.quantities import STANDING_OUT
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
@@ -292,7 +293,23 @@ def cells_doubt(beyond: Beyond | None, cells: CellShares | None) -> tuple[list[s
                 f"Under the fit {percent(share)} of records{of} are in {where}: where there is said by the "
                 "prior alone; a release of finer cells would tell."
             )
+    doubts += _pile_doubt(cells)
     return grave, doubts
+
+
+def _pile_doubt(cells: CellShares | None) -> list[str]:
+    """Say that records pile up in a cell, which may be at one value or at its edge; none where it is said."""
+    piles = {} if cells is None else cells.piled
+    group, share = max(piles.items(), key=lambda each: each[1], default=("", 0.0))
+    if not 0.0 < share <= FULLEST[0]:  # of more it is said that they are in one cell
+        return []
+    of = f" of {group}" if group else ""
+    return [
+        f"Under the fit {percent(share)} of records{of} pile up in one cell of the release, more than "
+        f"{STANDING_OUT:g} times as many as in those beside it: whether at one value, and where in the cell, "
+        "is said by the prior alone, which mean, sd, quantiles and shares depend on; a release of finer "
+        "cells would tell."
+    ]
 
 
 def line_doubt(beyond: Beyond) -> list[str]:

@@ -27,7 +27,14 @@ from dpmix.summary.ems import Ems, ems_of
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.information import information_kept
 from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
-from dpmix.summary.quantities import Beyond, CellShares, Wanted, check_quantities, wanted_of
+from dpmix.summary.quantities import (
+    Beyond,
+    CellShares,
+    Wanted,
+    check_quantities,
+    most_piled,
+    wanted_of,
+)
 from dpmix.summary.remarks import (
     beyond_remarks,
     check_remarks,
@@ -422,7 +429,9 @@ def _cells(chains: NamedChains) -> CellShares | None:
         return None
     mean = chains.read(bins).mean(axis=(0, 1))
     outer, fullest = mean[:, 0] + mean[:, -1], mean.max(axis=1)
-    return CellShares(*(dict(zip(bins.groups, each.tolist(), strict=True)) for each in (outer, fullest)))
+    piled = [most_piled(shares) for shares in mean.tolist()]
+    found = (outer.tolist(), fullest.tolist(), piled)
+    return CellShares(*(dict(zip(bins.groups, each, strict=True)) for each in found))
 
 
 def _held_up(chains: NamedChains, level: float) -> list[str]:

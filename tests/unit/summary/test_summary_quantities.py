@@ -21,8 +21,8 @@ from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal.family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.numerics.in_words import figures
 from dpmix.store.h5 import Group
-from dpmix.summary.density import largest_share, posterior_density
-from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
+from dpmix.summary.density import fullest_shares, posterior_density
+from dpmix.summary.quantities import Wanted, cdf, gini, most_piled, outside, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 from tests.helpers.chains_files import (
     BASE,
@@ -369,13 +369,31 @@ def test_the_fullest_of_many_cells_is_found_without_looking_at_all(cells: int) -
 
     law = np.diff([0.0, *(below(edge) for edge in edges[:1001]), 1.0]) if cells <= 1000 else None
     calls.clear()
-    found = largest_share(edges, below)
+    found, piled = fullest_shares(edges, below)
     if law is not None:
         assert found == pytest.approx(law.max(), abs=1e-15)
     assert found >= 0.7
-    assert len(calls) <= 2 * np.log2(2 * cells)
-    flat = largest_share(edges, lambda edge: (edge + 8.0) / 16.0)
+    assert len(calls) <= 4 * np.log2(2 * cells)
+    assert piled == (found if cells > 2 else 0.0)  # where there are two or three, all are as full
+    flat, piled = fullest_shares(edges, lambda edge: (edge + 8.0) / 16.0)
     assert 1 / cells - 1e-12 <= flat <= max(1 / cells, 0.01) + 1e-12
+    assert piled == 0.0
+
+
+def test_a_pile_is_found_beside_a_fuller_cell() -> None:
+    """More than a tenth in a cell, and three times as many as in those beside it; not at a smooth mode."""
+
+    def of(*shares: float) -> tuple[float, float]:
+        edges, below = np.arange(1.0, len(shares)), np.cumsum(shares)
+        found = fullest_shares(edges, lambda edge: float(below[round(edge) - 1]))
+        assert found[1] == pytest.approx(most_piled(shares))  # of groups, whose shares are all there
+        return found
+
+    assert of(0.05, 0.2, 0.25, 0.2, 0.05, 0.2, 0.05) == pytest.approx((0.25, 0.2))
+    assert of(0.05, 0.2, 0.25, 0.2, 0.05, 0.13, 0.12) == pytest.approx((0.25, 0.0))
+    assert of(0.2, 0.05, 0.25, 0.25, 0.25) == pytest.approx((0.25, 0.2))  # the first has one beside it
+    assert of(0.25, 0.25, 0.25, 0.05, 0.2) == pytest.approx((0.25, 0.2))
+    assert of(0.02, 0.095, 0.02, *[0.0865] * 10) == pytest.approx((0.095, 0.0))
 
 
 # ---- what fit keeps

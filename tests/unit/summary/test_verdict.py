@@ -132,7 +132,7 @@ def test_records_that_only_the_prior_places(
     """Beyond the bounds of cells, in the outermost, or in one."""
     well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
     known = Beyond({"": beyond}, {"": (0.0, 1.0)}, by_prior=True)
-    cells = CellShares({"women": 0.1, "men": outer}, {"women": 0.1, "men": fullest})
+    cells = CellShares({"women": 0.1, "men": outer}, {"women": 0.1, "men": fullest}, {"women": 0.0})
     found = verdict_of(well, check, known, cells)
     assert found.answer == expected
     if beyond > 0.01:
@@ -142,6 +142,16 @@ def test_records_that_only_the_prior_places(
         )
     elif expected != USABLE:
         assert "% of records of men are in " in found.reasons[0]
+
+
+@pytest.mark.parametrize(("piled", "expected"), [(0.0, USABLE), (0.25, WITH_CARE), (0.6, WITH_CARE)])
+def test_records_that_pile_up_in_a_cell(piled: float, expected: str) -> None:
+    well, check = {"mean": scalar(0.9)}, Check("x", 0.4)
+    found = verdict_of(well, check, None, CellShares({"": 0.1}, {"": max(piled, 0.3)}, {"": piled}))
+    assert found.answer == expected
+    if expected != USABLE:
+        (reason,) = found.reasons  # one sentence, of the graver
+        assert f"{100 * piled:.0f}% of records {'pile up' if piled < 0.5 else 'are'} in one cell" in reason
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.03, USABLE), (0.04, WITH_CARE), (0.3, WITH_CARE)])
