@@ -500,7 +500,7 @@ def _problem(spec: RunSpec, model: MixtureSection, pair: Pair, public: Populatio
     kernel, source, learned = kernel_of(spec.model_copy(update={"model": model}), release, stand_in, [0])
     if not isinstance(kernel, NormalNIG | Beta):
         raise SpecError(f"model.kernel: {model.name} cannot be advised; use normal or beta")
-    attrs = kernel_attrs(model, source, learned=learned is not None)
+    attrs = kernel_attrs(model, source, learned)
     constants: Any = base_constants(kernel, learned)
     family = family_on_line(attrs["kernel"], attrs["base"], constants)
     population = prior_predictive(family, pair) if public is None else public

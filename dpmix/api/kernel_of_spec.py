@@ -50,6 +50,8 @@ def base_constants(kernel: Any, learned: LearnedBase | None = None) -> Constants
         several = latent_columns(kernel) > 0
         found[f"base_{place}_sd"] = learned.spread if several else float(learned.spread[0])
         found[f"base_{scale}_shape"] = learned.shape
+        if len(learned.weight):
+            found["base_lambda_shape"] = float(learned.weight[0])
         found |= getattr(kernel, "learned_constants", {})
     return found
 
@@ -59,7 +61,10 @@ def base_shapes(kernel: Any, learned: LearnedBase | None) -> dict[str, tuple[int
     if learned is None:
         return {}
     columns = latent_columns(kernel)
-    return {f"base_{name}": (columns,) if columns else () for name in kernel.learned}
+    found: dict[str, tuple[int, ...]] = {
+        f"base_{name}": (columns,) if columns else () for name in kernel.learned
+    }
+    return found | ({"base_lambda": ()} if len(learned.weight) else {})
 
 
 def mixing_of(model: MixtureSection) -> PitmanYor:
@@ -70,7 +75,9 @@ def mixing_of(model: MixtureSection) -> PitmanYor:
     return PitmanYor(float(prior), discount)
 
 
-def kernel_attrs(model: MixtureSection, source: str, *, learned: bool = False) -> dict[str, str]:
+def kernel_attrs(model: MixtureSection, source: str, learned: LearnedBase | None = None) -> dict[str, str]:
     """Return what chains files say of kernel and base measure, and of where the base is from."""
-    base = f"learned_{model.base_name}" if learned else model.base_name
+    base = model.base_name
+    if learned is not None:
+        base = f"learned_{base}{'_lambda' if len(learned.weight) else ''}"
     return {"kernel": model.name, "base": base, "base_from": source}

@@ -101,7 +101,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         dims=seen.dims if tally is None else ("cell",),
         columns=names,
         constants=constants,
-        attrs=kernel_attrs(model, source, learned=learned is not None) | _bounds_attr(spec, release, columns),
+        attrs=kernel_attrs(model, source, learned) | _bounds_attr(spec, release, columns),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
         edges=None if tally is None else grid_of(tally),
@@ -350,10 +350,11 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             "model.base.empirical: a release of groups does not tell the spread of each; leave model.base "
             "out for a prior that follows the public bounds, or give mu0, lambda, a and b"
         )
-    if getattr(base, "learn", False):
+    learn = getattr(base, "learn", False)
+    if learn:
         raise SpecError(
-            "model.base.learn: true is not for a release of groups, whose histogram says how far its records "
-            "spread; leave it out, for the same base measure as it stands"
+            f"model.base.learn: {str(learn).lower()} is not for a release of groups, whose histogram says "
+            "how far its records spread; leave it out, for the same base measure as it stands"
         )
     nothing = Observation(np.empty(0), None, np.empty((0, 1)), ("released",), np.nan)
     kernel, origin, _ = kernel_of(spec, release, nothing, [0])

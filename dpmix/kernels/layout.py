@@ -78,8 +78,8 @@ class Family(Protocol):
 class Learned(ABC):
     """A base measure whose location and scale are learned: a saved state has values of its own.
 
-    These are `base` (2, d): of normal kernels mu0 and b, or the diagonal of Psi; of a beta kernel the logit
-    of the place, and the rate.
+    These are `base` (2, d): of normal kernels mu0 and b, or the diagonal of Psi, with lambda in a third row
+    where it is learned; of a beta kernel the logit of the place, and the rate.
     """
 
     @abstractmethod

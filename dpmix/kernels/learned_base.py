@@ -10,6 +10,12 @@ mu0 in units of the root of b, t = (mu - mu0) / sqrt(b) and r = sigma2 / b, do n
 a move of mu0 or b that takes the components along has the ratio of its own priors alone to pay, and that of
 the likelihoods.
 
+So is lambda of normal kernels, the weight of the location, where it is learned: its Gamma(s, rate) becomes
+Gamma(s + k d / 2, rate + sum_h (mu_h - mu0)' C_h^-1 (mu_h - mu0) / 2) given k components of d columns. Under
+rate = (s - 1) / lambda0 the mean of 1 / lambda is 1 / lambda0, so that means vary a priori as with lambda0
+fixed. Narrow components far apart then say that components lie far apart for their width; under a fixed
+lambda they are made wider instead.
+
 Other kernels have what stands for these, as the beta kernel the logit of a place, and a rate; what is not
 conjugate they draw in their own way, and what a move adds to the ratio `carry` tells.
 """
@@ -26,6 +32,7 @@ from numpy.typing import NDArray
 from dpmix.numerics.jit import dispatch, njit
 
 LOCATION, SCALE = 0, 1  # rows of the values, and which of the two a move is of
+WEIGHT = 2  # row of lambda, the same in each column, where it is learned
 _ADAPTED = 2  # place in the steps, after those of location and scale
 _TARGET = 0.4  # acceptance of moves of one number
 _SMALLEST, _LARGEST = -9.0, 2.0  # logarithms of steps
@@ -39,9 +46,10 @@ class LearnedBase(NamedTuple):
 
     Of beta kernels these are the logit of the place, and the rate.
 
-    values (2, d): mu0 and b, changed in place; centre, spread, rate (d,) and shape, as above, where `rate` is
-    empty where the base measure stays what it is; steps (3,): logarithms of the steps of moves that take
-    components along, of location and scale, and how often they were adapted.
+    values (2, d): mu0 and b, changed in place, (3, d) with lambda where it is learned; centre, spread, rate
+    (d,) and shape, as above, where `rate` is empty where the base measure stays what it is; steps (3,):
+    logarithms of the steps of moves that take components along, of location and scale, and how often they
+    were adapted; weight (2,): shape and rate of lambda's prior, empty where it is not learned.
     """
 
     values: Any
@@ -50,6 +58,7 @@ class LearnedBase(NamedTuple):
     shape: float
     rate: Any
     steps: Any
+    weight: Any
 
     @property
     def learns(self) -> bool:
@@ -64,10 +73,10 @@ class LearnedBase(NamedTuple):
 def fixed_base() -> LearnedBase:
     """Return a base measure that stays what it is: nothing is learned of it."""
     none = np.empty(0)
-    return LearnedBase(np.empty((2, 0)), none, none, 1.0, none, np.zeros(3))
+    return LearnedBase(np.empty((2, 0)), none, none, 1.0, none, np.zeros(3), none)
 
 
-def learned_base(kernel: Any, spread: Floats, shape: float) -> LearnedBase:
+def learned_base(kernel: Any, spread: Floats, shape: float, weight: float = 0.0) -> LearnedBase:
     """Return the base measure of a kernel as the centre of one that is learned.
 
     Parameters
@@ -78,10 +87,17 @@ def learned_base(kernel: Any, spread: Floats, shape: float) -> LearnedBase:
         Prior standard deviations of the locations.
     shape : float
         Of the gamma priors of the scales.
+    weight : float, optional
+        Shape s > 1 of lambda's gamma prior, under which the mean of 1 / lambda is the kernel's; 0 where
+        lambda stays what it is.
     """
     values = getattr(kernel, "learned_values", np.empty(0))
     if not values.size:
         raise TypeError(f"the base measure of {type(kernel).__name__} is not learned")
+    prior = np.empty(0)
+    if weight:
+        prior = np.array([weight, (weight - 1.0) / kernel.lam])
+        values = np.vstack([values, np.full(values.shape[-1], float(kernel.lam))])
     return LearnedBase(
         values,
         values[LOCATION].copy(),
@@ -89,6 +105,7 @@ def learned_base(kernel: Any, spread: Floats, shape: float) -> LearnedBase:
         float(shape),
         shape / values[SCALE],
         np.array([-1.0, 0.0, 0.0]),
+        prior,
     )
 
 
@@ -100,6 +117,11 @@ def with_base(kernel, values):
 @dispatch()
 def gather(kernel, theta, h, sums):
     """Add a component's precision to ``sums[:d]``, (d, d), and precision times mean to ``sums[d]``."""
+
+
+@dispatch()
+def gap_square(kernel, theta, h):
+    """Return the square of a component's gap from the location, in units of its own spread."""
 
 
 @dispatch()
@@ -169,13 +191,26 @@ def draw_base(kernel, rng, learned, sums, count):
         learned.values[LOCATION, i] = total / precision + rng.standard_normal() / math.sqrt(precision)
 
 
+@njit
+def draw_weight(rng, learned, terms, squares):
+    """Draw lambda given so many gaps of components' means, by columns, and the sum of their squares."""
+    drawn = rng.standard_gamma(learned.weight[0] + 0.5 * terms) / (learned.weight[1] + 0.5 * squares)
+    for j in range(learned.values.shape[1]):
+        learned.values[WEIGHT, j] = max(drawn, _TINY)
+
+
 def draw_conjugate(kernel, rng, learned, theta, slots):
-    """Draw as `draw_base_given`, for kernels whose location and scale are both conjugate."""
+    """Draw as `draw_base_given`, for kernels whose location, scale and lambda are conjugate."""
     d = learned.values.shape[1]
     sums = np.zeros((d + 1, d))
     for h in slots:
         gather(kernel, theta, h, sums)
     draw_base(kernel, rng, learned, sums, len(slots))
+    if len(learned.weight) > 0:
+        now, squares = with_base(kernel, learned.values), 0.0
+        for h in slots:
+            squares += gap_square(now, theta, h)
+        draw_weight(rng, learned, len(slots) * d, squares)
 
 
 def own_base(kernel: Any, rng: Generator, learned: LearnedBase | None) -> LearnedBase:
@@ -184,6 +219,8 @@ def own_base(kernel: Any, rng: Generator, learned: LearnedBase | None) -> Learne
     if own.learns:
         d = own.values.shape[1]
         draw_base(kernel, rng, own, np.zeros((d + 1, d)), 0)
+        if len(own.weight):
+            draw_weight(rng, own, 0, 0.0)
         own.values[SCALE] = np.maximum(own.values[SCALE], getattr(kernel, "least_scale", 0.0))
     return own
 

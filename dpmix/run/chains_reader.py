@@ -408,7 +408,8 @@ def _base(posterior: Group, layout: Layout) -> Floats | None:
     if not layout.learned:
         return None
     found = [posterior[name].numbers() for name in layout.learned]
-    return np.stack([values.reshape(*values.shape[:2], -1) for values in found], axis=2)
+    rows = [values.reshape(*values.shape[:2], -1) for values in found]
+    return np.stack(np.broadcast_arrays(*rows), axis=2)  # lambda is one of all columns
 
 
 def _kept(path: Path, posterior: Group) -> Ints:
@@ -473,9 +474,9 @@ def _check_mixture(path: Path, file: Chains) -> None:
             raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
     if file.base is not None:
         columns = np.size(file.arrays.get("base_mu0", 0.0))
-        if file.base.shape != (*clusters.shape, 2, columns):
+        if file.base.shape != (*clusters.shape, len(file.layout.learned), columns):
             raise DataError(f"{path} does not hold a base measure for each draw, as `dpmix fit` wrote it")
-        if not (np.isfinite(file.base).all() and (file.base[:, :, 1] > 0.0).all()):
+        if not (np.isfinite(file.base).all() and (file.base[:, :, 1:] > 0.0).all()):
             raise DataError(f"{path} holds a base measure that no sampler writes")
     _check_all(path, file, clusters.shape)
 

@@ -334,7 +334,8 @@ class Components:
         for name in (*_SCALARS, *self._stats):
             tables[name][row, at : at + size] = segment[name][()]
         for place, (name, shape) in enumerate(self.base.items()):
-            tables[name][row, at : at + size] = segment["base"][()][:, place].reshape(size, *shape)
+            base = segment["base"][()][:, place]
+            tables[name][row, at : at + size] = base if shape else base[:, 0]
         step = max(1, _CELLS // width)
         for low in range(0, size, step):
             check()

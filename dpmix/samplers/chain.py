@@ -28,6 +28,7 @@ from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
 from dpmix.run.model_protocols import Arrays, cut_draws, fault_of_mixture, mixture_draws
 from dpmix.samplers import conditional, offers, parameters
+from dpmix.samplers.collapsed import follow_lambda
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.offers import estimates
 from dpmix.samplers.private_neal5 import PrivateNeal5
@@ -209,7 +210,7 @@ class Chain:
 
     @property
     def base(self) -> NDArray[np.float64]:
-        """Location and scale of the base measure as they are now, shape (2, d)."""
+        """Location and scale, or lambda too, of the base measure as they are now, shape (2 or 3, d)."""
         return self._learned.values.copy()  # type: ignore[no-any-return]  # a NamedTuple of Any
 
     def _blank(self, z: NDArray[np.float64], slots: int) -> State:
@@ -229,11 +230,16 @@ class Chain:
         set_numbers(state, {"ints": [k, 0, 0, 0], "floats": [concentration, 0.0, 0.0, 0.0]})
 
     def _refresh(self) -> None:
-        """Compute anew what is kept of the released values."""
-        if isinstance(self._algorithm, Neal2):
-            self._algorithm = Neal2(prior_predictive(self.kernel, self.z))
+        """Compute anew what is kept of the released values and of the base measure."""
+        self._follow_base()
         if isinstance(self._algorithm, PrivateNeal5):
             estimates(self.channel, self.kernel, self._state, self._held)
+
+    def _follow_base(self) -> None:
+        if isinstance(self._algorithm, Neal2):
+            self._algorithm = Neal2(prior_predictive(self.kernel, self.z))
+        if hasattr(self._algorithm, "constants"):
+            follow_lambda(self.kernel, self._algorithm.constants)
 
     def _grow(self) -> None:
         self._state = grown(self._state, 2 * len(self._state.counts))
@@ -249,7 +255,7 @@ class Chain:
             first=np.zeros(draws + 1, dtype=np.int64),
             weights=np.zeros(components),
             theta=np.zeros((len(self._state.theta), components)),
-            base=np.zeros((draws, 2, len(self._learned.rate))),
+            base=np.zeros((draws, *self._learned.values.shape)),
             allocations=np.zeros((draws, len(self._kept)), dtype=label),
             kept=self._kept,
         )
@@ -444,8 +450,7 @@ class Chain:
             getattr(self.channel, name)[:] = snapshot[f"channel_{name}"]
         if self._learned.learns:
             self._learned.values[:], self._learned.steps[:] = snapshot["base"], snapshot["base_steps"]
-            if isinstance(self._algorithm, Neal2):
-                self._refresh()
+            self._follow_base()
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]
         self._plan[SAVED] = 0

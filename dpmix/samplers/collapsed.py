@@ -85,6 +85,13 @@ def take(kernel, blocks, h, count, z):
 
 
 @njit
+def _ratio(kernel, count):
+    lam = kernel.lam + count
+    ratio = log_factor(kernel, count + 1) - log_factor(kernel, count)
+    return ratio + 0.5 * math.log(lam / (lam + 1.0)) - _HALF_LOG_2PI
+
+
+@njit
 def constants_of(kernel, discount, n):
     """Return what depends on the number c = 0..n of values in a block alone, shape (2, n + 1).
 
@@ -93,12 +100,20 @@ def constants_of(kernel, discount, n):
     """
     found = np.zeros((2, n + 1))
     for count in range(n + 1):
-        lam = kernel.lam + count
-        ratio = log_factor(kernel, count + 1) - log_factor(kernel, count)
-        found[RATIO, count] = ratio + 0.5 * math.log(lam / (lam + 1.0)) - _HALF_LOG_2PI
+        found[RATIO, count] = _ratio(kernel, count)
         if count > 0:
             found[MASS, count] = math.log(count - discount)
     return found
+
+
+@njit
+def follow_lambda(kernel, constants):
+    """Bring the constants of `constants_of` to the kernel's lambda, where it is learned and has moved."""
+    for count in range(constants.shape[1]):
+        ratio = _ratio(kernel, count)
+        if count == 0 and ratio == constants[RATIO, 0]:
+            return
+        constants[RATIO, count] = ratio
 
 
 @inlined

@@ -15,6 +15,7 @@ from dpmix.samplers.collapsed import (
     MASS,
     RATIO,
     constants_of,
+    follow_lambda,
     give,
     grown_integral,
     new_blocks,
@@ -37,7 +38,7 @@ from dpmix.samplers.scan import (
     weigh,
 )
 from dpmix.samplers.state import swap
-from dpmix.samplers.sweeps import Built, builds, follow_base, keep_nothing
+from dpmix.samplers.sweeps import Built, builds, follow_base
 
 
 class Neal3(NamedTuple):
@@ -134,4 +135,8 @@ def _join(algorithm: Neal3, desk, state, kernel, i, h):
 
 visit.register(reallocate, Neal3)
 sweep_by_scan(Neal3)
-follow_base.register(keep_nothing, Neal3)
+
+
+@follow_base.register
+def _follow_base(algorithm: Neal3, state, kernel, rng):
+    follow_lambda(kernel, algorithm.constants)

@@ -19,6 +19,7 @@ from dpmix.samplers.collapsed import (
     MASS,
     RATIO,
     constants_of,
+    follow_lambda,
     give,
     grown_integral,
     log_block,
@@ -29,7 +30,7 @@ from dpmix.samplers.collapsed import (
 )
 from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.state import GROW, swap
-from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, sweep
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, sweep
 
 SCANS = 2  # restricted Gibbs scans that make the launch state
 
@@ -160,4 +161,8 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 
 
 by_sweeps(_sweep, SplitMerge)
-follow_base.register(keep_nothing, SplitMerge)
+
+
+@follow_base.register
+def _follow_base(algorithm: SplitMerge, state, kernel, rng):
+    follow_lambda(kernel, algorithm.constants)

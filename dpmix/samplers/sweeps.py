@@ -105,8 +105,8 @@ class Output(NamedTuple):
     """Where saved draws go; the components of all draws stand one after the other.
 
     n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
-    (F,) and theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others), allocations (T, m) of
-    the m records whose places are in `kept` (m,).
+    (F,) and theta (P, F), base (T, 2 or 3, d) of a learned base measure (d = 0 of others), allocations (T, m)
+    of the m records whose places are in `kept` (m,).
     """
 
     n_clusters: Any
@@ -143,7 +143,7 @@ def record(state, channel, kernel, learned, mixing, rng, output, t):
             output.theta[p, start + j] = state.theta[p, h]
     draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
     for j in range(output.base.shape[2]):
-        for row in range(2):
+        for row in range(output.base.shape[1]):
             output.base[t, row, j] = learned.values[row, j]
     for i in range(len(output.kept)):
         output.allocations[t, i] = state.where[state.labels[output.kept[i]]]

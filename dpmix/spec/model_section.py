@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import (
@@ -21,6 +21,7 @@ from dpmix.spec.fields import (
     Section,
     number_or_mapping,
     refusal,
+    wrong,
 )
 from dpmix.spec.kinds import KERNELS, MODELS, SAMPLERS, sampler_of
 
@@ -51,6 +52,8 @@ _CLAMPED: Final = (
 )
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
+WEIGHT_SHAPE: Final = 2.0
+"""Shape of the gamma prior of a learned lambda, above 1 for 1 / lambda to have a mean."""
 SCALE_SHAPE: Final = 0.5
 """Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
 standard deviation below those that the bounds suggest is ruled out."""
@@ -149,6 +152,17 @@ LEARN: Final = (
 Learn = Annotated[bool, Field(strict=True)]
 
 
+def _all(value: object) -> object:
+    if not isinstance(value, bool) and value != "all":
+        raise wrong("must be true, false or all, not {got}", value)
+    return value
+
+
+LEARN_ALL: Final = f"{LEARN} all: lambda, too, for narrow clusters far apart."
+LearnAll = Annotated[bool | Literal["all"], BeforeValidator(_all)]
+"""`model.base.learn` of kernels whose lambda can be learned besides."""
+
+
 def check_given(base: Section, *names: str) -> None:
     """Refuse a base measure that states some of its numbers and leaves out others."""
     for name in names:
@@ -236,11 +250,12 @@ class MixtureSection(ModelSection):
 
     def group_problem(self, spec: Any) -> Problem | None:
         """Refuse a base measure that is learned: mixtures of groups have it as it stands."""
-        if getattr(getattr(self, "base", None), "learn", False):
+        learn = getattr(getattr(self, "base", None), "learn", False)
+        if learn:
             return (
                 "model.base.learn",
-                "true is not for groups whose sizes are private, whose mixtures have the base measure as it "
-                "stands; leave it out",
+                f"{str(learn).lower()} is not for groups whose sizes are private, whose mixtures have the "
+                "base measure as it stands; leave it out",
             )
         return super().group_problem(spec)
 
@@ -258,6 +273,11 @@ class MixtureSection(ModelSection):
         """Whether the base measure is learned: not with groups, and not as stated unless the spec says so."""
         base = getattr(self, "base", None)
         return not grouped and (base is None or bool(getattr(base, "learn", False)))
+
+    @property
+    def learns_weight(self) -> bool:
+        """Whether lambda is learned besides place and scale."""
+        return getattr(getattr(self, "base", None), "learn", None) == "all"
 
     @property
     def base_from_bounds(self) -> bool:

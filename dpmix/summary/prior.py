@@ -83,7 +83,9 @@ def _normal(family: object, name: str, dated: Dated) -> str:
         return ""
     learned = isinstance(family, LearnedNormal)
     place = Day(family.mu0) if dated.is_curve(name) else family.mu0
-    return prior_in_words(NIG(place, family.lam, family.a, family.b), name, learned=learned)
+    weighted = isinstance(family, LearnedNormal) and family.weight > 0.0
+    base = NIG(place, family.lam, family.a, family.b)
+    return prior_in_words(base, name, learned=learned, weighted=weighted)
 
 
 def _beta(kernel: str, constants: Mapping[str, Any]) -> str:

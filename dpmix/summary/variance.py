@@ -45,7 +45,12 @@ from scipy import special
 
 from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
 from dpmix.kernels.layout import Learned
-from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.kernels.normal.family import (
+    LearnedNormal,
+    NormalInverseGamma,
+    TruncatedNormalInverseGamma,
+    weights_of,
+)
 from dpmix.models.meaning_base import Unavailable, meaning_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
@@ -122,7 +127,8 @@ def clean_posteriors(
     drawn = Measures(there.sum(axis=1), weights[there], atoms[:, there], rest)
     if isinstance(family, Learned):  # the draw's own base measure says where what is left lies
         bases = [part[3] for part in saved if part[3] is not None]
-        drawn = settle_rest(drawn, family, np.stack(bases, axis=1).reshape(-1, 2, 1))
+        joined = np.stack(bases, axis=1)
+        drawn = settle_rest(drawn, family, joined.reshape(-1, *joined.shape[2:]))
     return drawn, _SAVED
 
 
@@ -144,7 +150,8 @@ def _cells(sample: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], 
 class _Kernel(ABC):
     """What a run asks of a kernel: atoms (2, replicates, places), statistics (3, replicates, cells).
 
-    `base` (replicates, 2, 1) are location and scale of the base measures, where these are learned.
+    `base` (replicates, 2 or 3, 1) are location and scale of the base measures, or lambda too, where these are
+    learned.
     """
 
     base: Floats | None = None
@@ -199,12 +206,13 @@ class _Normal(_Kernel):
 
     def _conjugate(self, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
         g = self.family
-        location, scale = (g.mu0, g.b) if self.base is None else self.base.swapaxes(0, 1)
+        location, scale = (g.mu0, g.b) if self.base is None else self.base[:, :2].swapaxes(0, 1)
+        lam = g.lam if self.base is None else weights_of(self.base, g.lam)
         mu0, b = (location - self.centre) / self.scale, scale / self.scale**2
-        weight = g.lam + n
-        rate = b + 0.5 * squares + 0.5 * g.lam * n * (mean - mu0) ** 2 / weight
+        weight = lam + n
+        rate = b + 0.5 * squares + 0.5 * lam * n * (mean - mu0) ** 2 / weight
         variance = rate / rng.standard_gamma(g.a + 0.5 * n)
-        found = (g.lam * mu0 + n * mean) / weight + np.sqrt(variance / weight) * rng.standard_normal(n.shape)
+        found = (lam * mu0 + n * mean) / weight + np.sqrt(variance / weight) * rng.standard_normal(n.shape)
         return np.stack([self.centre + self.scale * found, self.scale * np.sqrt(variance)])
 
     def _metropolis(self, atoms: Floats, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
@@ -380,14 +388,22 @@ class _Chain:
         precision = np.where(taken, 1.0 / self.atoms[1] ** 2, 0.0)
         scale = family.shape + family.a * taken.sum(axis=1, keepdims=True)
         b = rng.standard_gamma(scale) / (family.shape / family.b + precision.sum(axis=1, keepdims=True))
-        total = family.lam * precision.sum(axis=1, keepdims=True)
-        weighted = family.lam * (precision * self.atoms[0]).sum(axis=1, keepdims=True)
+        before = self.kernel.base
+        lam = np.full(b.shape, family.lam) if before is None else weights_of(before, family.lam)
+        total = lam * precision.sum(axis=1, keepdims=True)
+        weighted = lam * (precision * self.atoms[0]).sum(axis=1, keepdims=True)
         whole = total + 1.0 / family.spread**2
         centre = (weighted + family.mu0 / family.spread**2) / whole
         mu0 = centre + rng.standard_normal(whole.shape) / np.sqrt(whole)
-        self.kernel.base = np.stack([mu0, b], axis=1)
+        rows = [mu0, b]
+        if family.weight:
+            squares = (precision * (self.atoms[0] - mu0) ** 2).sum(axis=1, keepdims=True)
+            terms = family.weight + 0.5 * taken.sum(axis=1, keepdims=True)
+            lam = rng.standard_gamma(terms) / ((family.weight - 1.0) / family.lam + 0.5 * squares)
+            rows.append(lam)
+        self.kernel.base = np.stack(rows, axis=1)
         variance = b / rng.standard_gamma(family.a, taken.shape)
-        mean = mu0 + np.sqrt(variance / family.lam) * rng.standard_normal(taken.shape)
+        mean = mu0 + np.sqrt(variance / lam) * rng.standard_normal(taken.shape)
         return np.stack([mean, np.sqrt(variance)])
 
     def _allocate(self) -> tuple[Floats, Floats]:

@@ -28,7 +28,7 @@ from benchmarks.columns import (
 )
 from dpmix.api.calibrate import mechanism_of
 from dpmix.kernels.beta.section import RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED
-from dpmix.kernels.normal.section import RECORDS_SD, RECORDS_SD_FIXED
+from dpmix.kernels.normal.section import RECORDS_SD, RECORDS_SD_FIXED, RECORDS_SD_WEIGHTED
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
 from dpmix.spec.starters import starter
@@ -151,6 +151,13 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
     root = np.abs(rng.standard_normal(draws))  # of b over its mean: half-normal
     low, high = np.quantile(root * sd, [0.025, 0.975])
     assert low == pytest.approx(RECORDS_SD[0], rel=0.08) and high == pytest.approx(RECORDS_SD[1], rel=0.04)
+    apart = np.sqrt(0.16 * rng.gamma(2.0, 0.16, draws) ** -1.0)  # of means, where lambda is learned, too
+    spread = root * np.sqrt(
+        apart**2 * ((weights * means**2).sum(axis=1) - mean**2) + (weights * variances).sum(axis=1)
+    )
+    low, high = np.quantile(spread, [0.025, 0.975])
+    assert low == pytest.approx(RECORDS_SD_WEIGHTED[0], rel=0.08)
+    assert high == pytest.approx(RECORDS_SD_WEIGHTED[1], rel=0.04)
     place = 0.25 * rng.standard_normal(draws) + root * mean
     assert np.mean(np.abs(place) < 0.5) > 0.9  # the mean of the records lies within the bounds
     spec: dict[str, Any] = {
@@ -159,6 +166,10 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
     }
     words = "of all records together 5.3e+03 to 5.4e+05 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]
+    spec["model"]["base"] = {"learn": "all"}
+    said = describe(load_spec(spec))["model"]
+    assert "or less, place, scale and how far apart learned with them" in said
+    assert "of all records together 4.8e+03 to 5.5e+05 with probability 0.95" in said
     spec["model"]["base"] = {"learn": False}
     words = "that of all records together 7.8e+04 to 4e+05 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]

@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 
 from dpmix.kernels import MultivariateNormal, NormalNIG
 from dpmix.kernels import learned_base as learning
-from dpmix.kernels.learned_base import LearnedBase, draw_base, gather, learned_base
+from dpmix.kernels.learned_base import LearnedBase, draw_base, draw_base_given, gather, learned_base
 from dpmix.kernels.multivariate_normal.family import LearnedWishart, NormalInverseWishart
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.models.counts_mixture.model import CountsMixture
@@ -27,16 +27,16 @@ from tests.oracles.partitions import over_bases
 
 Array = NDArray[np.float64]
 
-CENTRE, SPREAD, SHAPE = (0.5, 0.3, 3.0, 2.0), 1.5, 0.5
-"""NIG at the means of both priors, sd of mu0, shape of b's gamma prior."""
+CENTRE, SPREAD, SHAPE, WEIGHT = (0.5, 0.3, 3.0, 2.0), 1.5, 0.5, 2.0
+"""NIG at the means of the priors, sd of mu0, shapes of the gamma priors of b and of lambda."""
 Z = np.array([-0.6, 0.4, 0.9, 3.5])
 ALPHA = 1.0
 FIXED = 1.590207551142282  # as drawn before any base measure was learned
 LIMIT = 4.6  # standard errors by 200 batch means: passed with probability 8e-6
 
 
-def learned(centre: tuple[float, ...] = CENTRE) -> LearnedBase:
-    return learned_base(NormalNIG(*centre), np.array([SPREAD]), SHAPE)
+def learned(centre: tuple[float, ...] = CENTRE, weight: float = 0.0) -> LearnedBase:
+    return learned_base(NormalNIG(*centre), np.array([SPREAD]), SHAPE, weight)
 
 
 def grid() -> tuple[Array, Array, Array]:
@@ -54,9 +54,11 @@ def grid() -> tuple[Array, Array, Array]:
     )
 
 
-def log_blocks_clean(location: Array, scale: Array, block: list[int]) -> Array:
+def log_blocks_clean(
+    location: Array, scale: Array, block: list[int], lam: float | Array = CENTRE[1]
+) -> Array:
     """Log marginal likelihood of records without noise in a block, in closed form."""
-    _, lam, a, _ = CENTRE
+    a = CENTRE[2]
     y = Z[block]
     n, mean = y.size, y.mean()
     rate = scale + 0.5 * ((y - mean) ** 2).sum() + 0.5 * lam * n / (lam + n) * (mean - location) ** 2
@@ -113,13 +115,40 @@ def functions(location: Array, scale: Array) -> list[Array]:
     return [location, location**2, np.sqrt(scale), (scale < 0.2).astype(float)]
 
 
+@functools.cache
+def exact_weighted() -> dict[str, Array]:
+    """That of records without noise where lambda is learned, with its moments besides."""
+    location, scale, log_w = grid()
+    keep = log_w > log_w.max() - 30.0
+    u = np.linspace(-14.0, 3.0, 60)
+    lam = np.exp(u) * CENTRE[1] / (WEIGHT - 1.0)
+    location, scale, log_w = (np.repeat(x[keep], u.size) for x in (location, scale, log_w))
+    log_w = log_w + np.tile(WEIGHT * u - np.exp(u), keep.sum())
+    weight = np.tile(lam, keep.sum())
+    also = log_w > log_w.max() - 30.0
+    location, scale, log_w, weight = (x[also] for x in (location, scale, log_w, weight))
+
+    def block(members: list[int]) -> Array:
+        return log_blocks_clean(location, scale, members, weight)
+
+    of = [*functions(location, scale), weight, np.exp(-10.0 * weight)]
+    return over_bases(Z.size, ALPHA, log_w, block, of)
+
+
 def found_by(draws: dict[str, Any]) -> dict[str, Array]:
     labels, base = draws["allocations"], draws["base"]
     return {
         "n_clusters": (draws["n_clusters"][:, None] == np.arange(1, Z.size + 1)).astype(float),
         "together": (labels[:, [0]] == labels[:, [1, 3]]).astype(float),
-        "base": np.column_stack(functions(base[:, 0, 0], base[:, 1, 0])),
+        "base": np.column_stack(functions(base[:, 0, 0], base[:, 1, 0]) + of_weight(base)),
     }
+
+
+def of_weight(base: Array) -> list[Array]:
+    if base.shape[1] == 2:
+        return []
+    weight = base[:, 2, 0]
+    return [weight, np.exp(-10.0 * weight)]
 
 
 CASES = [
@@ -157,6 +186,22 @@ def test_posterior_is_exact(sampler: str, channel: tuple[str, float]) -> None:
     assert error.max() < 0.1
 
 
+@pytest.mark.parametrize(
+    "sampler",
+    ["split_merge", *(pytest.param(s, marks=pytest.mark.matrix) for s in ("neal8", "neal2", "neal3"))],
+)
+def test_posterior_with_a_learned_weight_is_exact(sampler: str) -> None:
+    truth = exact_weighted()
+    rng = rng_of("learned weight", sampler)
+    start = learned(weight=WEIGHT)
+    chain = samplers.chain(sampler, Model(("none", 0.0), CENTRE, 0.0, ALPHA), Z.copy(), rng, learned=start)
+    chain.advance(500)
+    draws = chain.run(20_000, thin=4, allocations=True)
+    for name, values in found_by(draws).items():
+        gap = discrepancies(values, truth[name])
+        assert np.max(np.abs(gap)) < LIMIT, (name, gap)
+
+
 def joint_p_values(sampler: str, model: Model, start: LearnedBase, n: int, restarts: int) -> dict[str, float]:
     """P-values of location, scale and the first record's component under rounds of sweeps and releases."""
     rng = rng_of("joint law of a learned base", sampler, model)
@@ -168,10 +213,11 @@ def joint_p_values(sampler: str, model: Model, start: LearnedBase, n: int, resta
     for _ in range(restarts):
         location = start.centre + start.spread * rng.standard_normal(d)
         scale = rng.gamma(start.shape, 1.0 / start.rate)
+        lam = rng.gamma(start.weight[0]) / start.weight[1] if len(start.weight) else model.base[1]
         own = (
-            (tuple(location), *model.base[1:3], np.diag(scale))
+            (tuple(location), lam, model.base[2], np.diag(scale))
             if several
-            else (float(location[0]), *model.base[1:3], float(scale[0]))
+            else (float(location[0]), lam, model.base[2], float(scale[0]))
         )
         here = Model(model.channel, own, model.discount, model.alpha, model.kernel)
         labels, theta, alpha = draw_state(rng, here, n)
@@ -181,7 +227,7 @@ def joint_p_values(sampler: str, model: Model, start: LearnedBase, n: int, resta
             chain = samplers.chain(sampler, model, z.copy(), rng, truncation=40, learned=start)
         more = samplers.holds_more(model)
         samplers.redraw(model, chain, z, y)
-        base = np.stack([location, scale])
+        base = np.stack([location, scale, np.full(d, lam)][: len(start.values)])
         chain.set_state(labels, theta, alpha, y if held or more else None, base=base)
         chain.advance(60 if sampler.startswith("blocked") else 0)
         for turn in range(4):
@@ -201,34 +247,41 @@ def joint_p_values(sampler: str, model: Model, start: LearnedBase, n: int, resta
             "scale": special.gammainc(start.shape, start.rate[-1] * base[1, -1]),
             "location": special.ndtr((base[0, -1] - start.centre[-1]) / start.spread[-1]),
             "variance": special.gammainc(shape, ratio),
-            "mean": special.ndtr((first[0] - base[0, 0]) / np.sqrt(variance / model.base[1])),
+            "mean": special.ndtr(
+                (first[0] - base[0, 0]) / np.sqrt(variance / (base[2, 0] if len(base) > 2 else lam))
+            ),
         }
+        if len(base) > 2:
+            row["weight"] = special.gammainc(start.weight[0], start.weight[1] * base[2, -1])
         rows.append(row)
     return {name: float(stats.kstest([row[name] for row in rows], "uniform").pvalue) for name in rows[0]}
 
 
+@pytest.mark.parametrize("weight", [0.0, WEIGHT], ids=["fixed weight", "learned weight"])
 @pytest.mark.parametrize(
     "sampler",
     ["neal8-3", "slice", "blocked", "neal5-4", pytest.param("slice-metropolis", marks=pytest.mark.matrix)],
 )
-def test_joint_law_is_invariant(sampler: str) -> None:
+def test_joint_law_is_invariant(sampler: str, weight: float) -> None:
     model = Model(("laplace", 1.2), CENTRE, 0.0, (2.0, 2.0))
-    p = joint_p_values(sampler, model, learned(), 8, 500)
+    p = joint_p_values(sampler, model, learned(weight=weight), 8, 500)
     assert min(p.values()) > 1e-5, p
 
 
-def of_two_columns(noise: str) -> tuple[Model, LearnedBase]:
+def of_two_columns(noise: str, weight: float = 0.0) -> tuple[Model, LearnedBase]:
     psi = np.diag([2.0, 5.0])
     base = ((0.5, -1.0), 0.4, 7.0, psi)
-    start = learned_base(MultivariateNormal(np.array(base[0]), 0.4, 7.0, psi), np.array([1.5, 0.7]), 0.8)
+    kernel = MultivariateNormal(np.array(base[0]), 0.4, 7.0, psi)
+    start = learned_base(kernel, np.array([1.5, 0.7]), 0.8, weight)
     return Model((noise, (1.2, 0.8)), base, 0.0, 1.0, "multivariate"), start
 
 
 # what is learned has nothing to do with the noise: by day that of another test's compiled code
+@pytest.mark.parametrize("weight", [0.0, WEIGHT], ids=["fixed weight", "learned weight"])
 @pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.matrix)])
-def test_joint_law_of_several_columns_is_invariant(noise: str) -> None:
+def test_joint_law_of_several_columns_is_invariant(noise: str, weight: float) -> None:
     """By 1,200 restarts, which a wrong sign of what one column tells of another's location needs to show."""
-    p = joint_p_values("neal8-3", *of_two_columns(noise), 8, 1200)
+    p = joint_p_values("neal8-3", *of_two_columns(noise, weight), 8, 1200)
     assert min(p.values()) > 1e-5, p
 
 
@@ -261,14 +314,45 @@ def test_without_components_the_base_is_drawn_from_its_prior() -> None:
         assert abs(values.mean() - mean) < 5.0 * values.std() / np.sqrt(4000)
 
 
-def test_the_prior_predictive_has_location_and_scale_integrated_out() -> None:
-    family = LearnedNormal(*CENTRE, SPREAD, SHAPE)
+def test_lambda_is_drawn_from_its_conditional_law() -> None:
+    """Its density on a grid: the prior times the components' means given place and variances."""
+    rng, start = np.random.default_rng(11), learned(weight=WEIGHT).own()
+    theta = np.array([[0.2, 1.4, -2.0], [0.5, 0.1, 2.0]])
+    grid_of = np.exp(np.linspace(-14.0, 4.0, 4000))
+    prior = stats.gamma(WEIGHT, scale=CENTRE[1] / (WEIGHT - 1.0))
+    kernel, found, levels = NormalNIG(*CENTRE), [], []
+    for _ in range(3000):
+        draw_base_given(kernel, rng, start, theta, np.arange(3))
+        place, lam = start.values[0, 0], start.values[2, 0]
+        squares = ((theta[0] - place) ** 2 / theta[1]).sum()
+        found.append(lam)
+        levels.append(special.gammainc(WEIGHT + 1.5, lam * ((WEIGHT - 1.0) / CENTRE[1] + 0.5 * squares)))
+    law = prior.logpdf(grid_of) + 1.5 * np.log(grid_of) - 0.5 * grid_of * squares  # at the last place
+    chance = np.cumsum(np.exp(law - law.max()) * grid_of)
+    assert levels[-1] == pytest.approx(np.interp(found[-1], grid_of, chance / chance[-1]), abs=5e-3)
+    assert stats.kstest(levels, "uniform").pvalue > 1e-4
+    model, wide = of_two_columns("gaussian", WEIGHT)
+    wide, kernel = wide.own(), MultivariateNormal(np.array([0.5, -1.0]), 0.4, 7.0, np.diag([2.0, 5.0]))
+    covariance = np.array([[1.0, 0.4], [0.4, 0.5]])
+    two = np.column_stack([[0.3, 1.0, *covariance.ravel()], [2.0, -1.5, *covariance.ravel()]])
+    levels = []
+    for _ in range(3000):
+        draw_base_given(kernel, rng, wide, two, np.arange(2))
+        gap = two[:2] - wide.values[0][:, None]
+        squares = (gap * np.linalg.solve(covariance, gap)).sum()
+        levels.append(special.gammainc(WEIGHT + 2.0, wide.values[2, 0] * (wide.weight[1] + 0.5 * squares)))
+    assert wide.values[2, 0] == wide.values[2, 1] and stats.kstest(levels, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("weight", [0.0, WEIGHT, 1.5])
+def test_the_prior_predictive_has_what_is_learned_integrated_out(weight: float) -> None:
+    family = LearnedNormal(*CENTRE, SPREAD, SHAPE, weight)
     rng = np.random.default_rng(2)
     y = family.sample(family.draw(rng, 200_000), rng)
     edges = np.array([-6.0, -2.0, 0.0, 0.5, 1.0, 3.0, 9.0])
     below = np.array([(y < edge).mean() for edge in edges])
     assert family.predictive_cdf(edges) == pytest.approx(below, abs=5e-3)
-    fine = np.linspace(-300.0, 300.0, 60_001)
+    fine = np.sinh(np.linspace(-14.0, 14.0, 60_001))
     assert np.trapezoid(family.predictive(fine), fine) == pytest.approx(1.0, abs=1e-3)
     assert family.predictive_moments()[1] == pytest.approx(
         SPREAD**2 + CENTRE[3] / 2.0 * (1.0 + 1.0 / CENTRE[1])
@@ -314,45 +398,52 @@ def test_measures_drawn_from_the_prior_vary_as_base_and_process_do() -> None:
     assert (means - base[:, 0, 0]).var() == pytest.approx(truth - SPREAD**2, rel=0.12)
 
 
-def test_densities_of_components_are_those_of_their_own_base() -> None:
-    family, rng = LearnedNormal(*CENTRE, SPREAD, SHAPE), np.random.default_rng(8)
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_densities_of_components_are_those_of_their_own_base(weight: float) -> None:
+    family, rng = LearnedNormal(*CENTRE, SPREAD, SHAPE, weight), np.random.default_rng(8)
     base = family.draw_base(rng, 5)
     mean, sd = family.draw_given(rng, base)
     parts = {"mean": mean, "variance": sd**2}
     each = [
-        NormalInverseGamma(float(m), CENTRE[1], CENTRE[2], float(b)).centred_log_density(
-            {name: values[[i]] for name, values in parts.items()},
-        )[0]
-        for i, (m, b) in enumerate(base[:, :, 0])
+        NormalInverseGamma(
+            float(row[0]), float(row[2]) if weight else CENTRE[1], CENTRE[2], float(row[1])
+        ).centred_log_density({name: values[[i]] for name, values in parts.items()})[0]
+        for i, row in enumerate(base[:, :, 0])
     ]
     assert family.centred_log_density(parts, base) == pytest.approx(np.array(each))
     law = stats.gamma(SHAPE, scale=CENTRE[3] / SHAPE).logpdf(base[:, 1, 0])
     law += stats.norm(CENTRE[0], SPREAD).logpdf(base[:, 0, 0])
+    if weight:
+        law += stats.gamma(weight, scale=CENTRE[1] / (weight - 1.0)).logpdf(base[:, 2, 0])
     assert np.ptp(family.log_base(base) - law) == pytest.approx(0.0, abs=1e-9)
-    wide = LearnedWishart(np.zeros(2), 0.4, 7.0, np.diag([2.0, 5.0]), np.array([1.5, 0.7]), 0.8)
+    wide = LearnedWishart(np.zeros(2), 0.4, 7.0, np.diag([2.0, 5.0]), np.array([1.5, 0.7]), 0.8, weight)
     bases = wide.draw_base(rng, 3)
     means, covariances = wide.split(wide.draw_given(rng, bases))
     each = [
-        NormalInverseWishart(bases[i, 0], 0.4, 7.0, np.diag(bases[i, 1])).centred_log_density(
-            {"mean": means[[i]], "covariance": covariances[[i]]},
-        )[0]
+        NormalInverseWishart(
+            bases[i, 0], float(bases[i, 2, 0]) if weight else 0.4, 7.0, np.diag(bases[i, 1])
+        ).centred_log_density({"mean": means[[i]], "covariance": covariances[[i]]})[0]
         for i in range(3)
     ]
     found = wide.centred_log_density({"mean": means, "covariance": covariances}, bases)
     assert found == pytest.approx(np.array(each))
 
 
-def test_counts_agree_with_records() -> None:
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_counts_agree_with_records(weight: float) -> None:
     """Counts in narrow cells of records under Laplace noise, beside the samplers of records."""
     rng = np.random.default_rng(3)
     z = rng.normal(1.0, 0.4, 60) + rng.laplace(0.0, 0.8, 60)
     model, mixing = Model(("laplace", 0.8), CENTRE, 0.0, (2.0, 2.0)), PitmanYor(1.0, 0.0, 2.0, 2.0)
-    chain = samplers.chain("neal8-3", model, z, rng_of("counts beside records"), learned=learned())
+    chain = samplers.chain(
+        "neal8-3", model, z, rng_of("counts beside records"), learned=learned(weight=weight)
+    )
     chain.keep(1, 2000)
     chain.proceed(22_000)
     edges = np.arange(-12.0, 14.0, 0.05)
     counts = tally(z, edges, 0.05)
-    other = CountsMixture(counts, samplers.channel(model), NormalNIG(*CENTRE), mixing, learned())
+    start = learned(weight=weight)
+    other = CountsMixture(counts, samplers.channel(model), NormalNIG(*CENTRE), mixing, start)
     run = other.make_chain(rng_of("records beside counts"))
     run.keep(1, 2000)
     run.proceed(14_000)
@@ -361,6 +452,7 @@ def test_counts_agree_with_records() -> None:
         lambda base: base[:, 0, 0],
         lambda base: np.log(base[:, 1, 0]),
         lambda base: base[:, 1, 0] < 0.05,
+        lambda base: np.log(base[:, -1, 0]),  # lambda, where it is learned
     ):
         (a, b), (c, d) = (batch_means(pick(base).astype(float)) for base in (one["base"], two["base"]))
         assert abs(a - c) < 4.5 * np.hypot(b, d) + 0.01
@@ -368,18 +460,19 @@ def test_counts_agree_with_records() -> None:
     assert abs(a - c) < 4.5 * np.hypot(b, d)
 
 
-@pytest.mark.parametrize("kind", ["neal8-3", "blocked", "counts"])
+@pytest.mark.parametrize("kind", ["neal8-3", "blocked", "neal3", "counts"])
 def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
-    """Location, scale and the steps of their moves are part of what is kept, also while burning in."""
-    model = Model(("laplace", 0.8), CENTRE, 0.0, (2.0, 2.0))
+    """Location, scale, lambda and the steps of moves are part of what is kept, also while burning in."""
+    model = Model(("none", 0.0) if kind == "neal3" else ("laplace", 0.8), CENTRE, 0.0, (2.0, 2.0))
+    start = learned(weight=WEIGHT)
     counts = tally(np.repeat(Z, 10), np.arange(-12.0, 14.0, 0.05), 0.05)
     mixing = PitmanYor(1.0, 0.0, 2.0, 2.0)
 
     def make(seed: int) -> Any:
         rng = np.random.default_rng(seed)
         if kind != "counts":
-            return samplers.chain(kind, model, np.repeat(Z, 10), rng, truncation=40, learned=learned())
-        made = CountsMixture(counts, samplers.channel(model), NormalNIG(*CENTRE), mixing, learned())
+            return samplers.chain(kind, model, np.repeat(Z, 10), rng, truncation=40, learned=start)
+        made = CountsMixture(counts, samplers.channel(model), NormalNIG(*CENTRE), mixing, start)
         return made.make_chain(rng)
 
     whole, first, second = make(1), make(1), make(2)
@@ -391,7 +484,7 @@ def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
     second.restore(first.snapshot())
     second.proceed(40)
     one, other = ({name: values for name, (_, values) in chain.take().items()} for chain in (whole, second))
-    assert one["base"].shape == (28, 2, 1) and len(set(one["base"][:, 1, 0])) == 28
+    assert one["base"].shape == (28, 3, 1) and len(set(one["base"][:, 2, 0])) == 28
     for name in ("base", "weights", "theta", "concentration"):
         np.testing.assert_array_equal(one[name], other[name])
 

@@ -27,7 +27,7 @@ def kernel_of(model: MultivariateNormalMixture, given: Fitted) -> SourcedKernel:
         psi = np.array(base.Psi, dtype=np.float64)
         if not np.linalg.eigvalsh(psi).min() > 0.0:
             raise SpecError("model.base.Psi: must be positive definite")
-        return _sourced(base.numbers(), psi, "spec", learns=model.learns())
+        return _sourced(base.numbers(), psi, "spec", model, learns=model.learns())
     learns = base is None or base.learn is not False
     if base is None or not base.empirical:
         found, source = niw_from_bounds([bounds_of_base(pair) for pair in pairs]), "bounds"
@@ -38,10 +38,13 @@ def kernel_of(model: MultivariateNormalMixture, given: Fitted) -> SourcedKernel:
             mu0, psi = np.array([p.mu0 for p in parts]), np.diag([2.0 * p.b for p in parts])
             return SourcedKernel(MultivariateNormal(mu0, LAMBDA, len(pairs) + 5.0, psi), "release")
         found, source = niw_from_bounds([bounds_of_base(pair, hidden=True) for pair in pairs]), "hidden"
-    return _sourced(found, np.diag(found.psi), source, learns=learns)
+    return _sourced(found, np.diag(found.psi), source, model, learns=learns)
 
 
-def _sourced(base: NIW, psi: NDArray[np.float64], source: str, *, learns: bool) -> SourcedKernel:
+def _sourced(
+    base: NIW, psi: NDArray[np.float64], source: str, model: MultivariateNormalMixture, *, learns: bool
+) -> SourcedKernel:
     kernel = MultivariateNormal(np.array(base.mu0, dtype=np.float64), float(base.lam), float(base.nu), psi)
     columns = [base.column(number) for number in range(len(base.mu0))]
-    return SourcedKernel(kernel, source, learned_around(kernel, columns) if learns else None)
+    learned = learned_around(kernel, columns, weighted=model.learns_weight) if learns else None
+    return SourcedKernel(kernel, source, learned)

@@ -12,7 +12,14 @@ from scipy import linalg, special
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
-from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, rest_weights
+from dpmix.kernels.normal.family import (
+    LearnedNormal,
+    NormalInverseGamma,
+    draw_weights,
+    log_density_of_weights,
+    rest_weights,
+    weights_of,
+)
 
 _BASES = 400  # over which the prior predictive is averaged where location and scales are learned
 _SEED = 20
@@ -137,10 +144,13 @@ class LearnedWishart(Learned, NormalInverseWishart):
         Prior standard deviations of the locations.
     shape : float
         Of the gamma priors of the scales.
+    weight : float
+        Of the gamma prior of lambda, as in `LearnedNormal`.
     """
 
     spread: Floats
     shape: float
+    weight: float = 0.0
 
     @property
     def centre(self) -> NormalInverseWishart:
@@ -151,7 +161,11 @@ class LearnedWishart(Learned, NormalInverseWishart):
         """Draw locations and scales from their priors, shape (size, 2, d)."""
         location = self.mu0 + self.spread * rng.standard_normal((size, self.size))
         scale = rng.gamma(self.shape, np.diagonal(self.psi) / self.shape, (size, self.size))
-        return np.stack([location, np.maximum(scale, 1e-290)], axis=1)
+        rows = [location, np.maximum(scale, 1e-290)]
+        if self.weight:
+            drawn = draw_weights(rng, self.weight, self.lam, size)
+            rows.append(np.broadcast_to(drawn[:, None], location.shape))
+        return np.stack(rows, axis=1)
 
     def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
         """Draw an atom from each of the base measures (size, 2, d)."""
@@ -159,6 +173,7 @@ class LearnedWishart(Learned, NormalInverseWishart):
         unit = NormalInverseWishart(np.zeros(d), self.lam, self.nu, np.eye(d))
         mean, covariance = unit.split(unit.draw(rng, len(base)))
         root = np.sqrt(base[:, 1])
+        mean = np.sqrt(self.lam / weights_of(base, self.lam)) * mean
         scaled = covariance * root[:, :, None] * root[:, None, :]
         return self.atoms({"mean": base[:, 0] + root * mean, "covariance": scaled})
 
@@ -169,16 +184,17 @@ class LearnedWishart(Learned, NormalInverseWishart):
         """
         d, size = self.size, len(base)
         weights, inverse = rest_weights(0.5 * (self.nu - d + 1.0), nodes)
-        scale = 0.5 * inverse * (1.0 + 1.0 / self.lam)
+        scale = 0.5 * inverse * (1.0 + 1.0 / weights_of(base, self.lam))
         covariance = np.zeros((size, nodes, d, d))
-        covariance[:, :, np.arange(d), np.arange(d)] = base[:, 1][:, None] * scale[:, None]
+        covariance[:, :, np.arange(d), np.arange(d)] = base[:, 1][:, None] * scale[:, :, None]
         means = np.repeat(base[:, 0], nodes, axis=0)
         return weights, self.atoms({"mean": means, "covariance": covariance.reshape(-1, d, d)})
 
     def relative(self, parameters: Mapping[str, Floats], base: Floats) -> dict[str, Floats]:
         """Return components of base measures (size, 2, d) as they would be under that at the centre."""
         root = np.sqrt(np.diagonal(self.psi) / base[:, 1])
-        mean = self.mu0 + root * (parameters["mean"] - base[:, 0])
+        apart = root * np.sqrt(weights_of(base, self.lam) / self.lam)
+        mean = self.mu0 + apart * (parameters["mean"] - base[:, 0])
         return {"mean": mean, "covariance": parameters["covariance"] * root[:, :, None] * root[:, None, :]}
 
     def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
@@ -190,13 +206,23 @@ class LearnedWishart(Learned, NormalInverseWishart):
         """Return the family of one column."""
         known = super().column(number)
         return LearnedNormal(
-            known.mu0, known.lam, known.a, known.b, float(self.spread[number]), float(self.shape)
+            known.mu0,
+            known.lam,
+            known.a,
+            known.b,
+            float(self.spread[number]),
+            float(self.shape),
+            float(self.weight),
         )
 
     @cached_property
     def _bases(self) -> list[NormalInverseWishart]:
         drawn = self.draw_base(np.random.default_rng(_SEED), _BASES)
-        return [NormalInverseWishart(mu0, self.lam, self.nu, np.diag(psi)) for mu0, psi in drawn]
+        lams = weights_of(drawn, self.lam)[:, 0]
+        return [
+            NormalInverseWishart(row[0], float(lam), self.nu, np.diag(row[1]))
+            for row, lam in zip(drawn, lams, strict=True)
+        ]
 
     def log_predictive(self, y: Floats) -> Floats:
         """Logarithm of the prior predictive density: a mean over 400 fixed draws of location and scale."""
@@ -206,12 +232,14 @@ class LearnedWishart(Learned, NormalInverseWishart):
     def draw_predictive(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw `size` records from the same mean."""
         chosen = rng.integers(_BASES, size=size)
-        base = np.stack([np.stack([b.mu0, np.diagonal(b.psi)]) for b in self._bases])[chosen]
+        rows = [(b.mu0, np.diagonal(b.psi), np.full(self.size, b.lam)) for b in self._bases]
+        base = np.array(rows)[chosen]
         return self.sample(self.draw_given(rng, base), rng)
 
     def log_base(self, base: Floats) -> Floats:
         """Return the log prior density of location and scale (.., 2, d), up to a constant; shape (..,)."""
-        return log_density_of_base(base, self.mu0, self.spread, self.shape, np.diagonal(self.psi))
+        found = log_density_of_base(base, self.mu0, self.spread, self.shape, np.diagonal(self.psi))
+        return found + log_density_of_weights(base, self.weight, self.lam)
 
 
 PARAMETERS = ("mean", "covariance")
@@ -253,6 +281,18 @@ LAYOUTS = (
         learned=("base_mu0", "base_psi"),
         family=lambda c, arrays: LearnedWishart(
             *stated_wishart(c, arrays), arrays["base_mu0_sd"], c["base_psi_shape"]
+        ),
+    ),
+    Layout(
+        "multivariate_normal",
+        "learned_niw_lambda",
+        PARAMETERS,
+        ("covariance",),
+        ("base_lambda", "base_nu", "base_psi_shape", "base_lambda_shape"),
+        ("base_mu0", "base_Psi", "base_mu0_sd"),
+        learned=("base_mu0", "base_psi", "base_lambda"),
+        family=lambda c, arrays: LearnedWishart(
+            *stated_wishart(c, arrays), arrays["base_mu0_sd"], c["base_psi_shape"], c["base_lambda_shape"]
         ),
     ),
 )

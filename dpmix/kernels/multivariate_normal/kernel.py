@@ -15,10 +15,12 @@ from dpmix.kernels.kernel_functions import draw_posterior, draw_prior, draw_reco
 from dpmix.kernels.learned_base import (
     LOCATION,
     SCALE,
+    WEIGHT,
     carry,
     component_terms,
     draw_base_given,
     draw_conjugate,
+    gap_square,
     gather,
     with_base,
 )
@@ -169,7 +171,8 @@ def _with_niw(kernel: MultivariateNormal, values):
         mu0[i] = values[LOCATION, i]
         for j in range(d):  # what is learned is its diagonal
             psi[i, j] = values[SCALE, i] if i == j else kernel.psi[i, j]
-    return MultivariateNormal(mu0, kernel.lam, kernel.nu, psi)
+    lam = values[WEIGHT, 0] if values.shape[0] > WEIGHT else kernel.lam
+    return MultivariateNormal(mu0, lam, kernel.nu, psi)
 
 
 @gather.register
@@ -188,6 +191,14 @@ def _gather_niw(kernel: MultivariateNormal, theta, h, sums):
                 entry += columns[i, r] * columns[j, r]
             sums[i, j] += entry
             sums[d, i] += entry * theta[j, h]
+
+
+@gap_square.register
+def _gap_square_niw(kernel: MultivariateNormal, theta, h):
+    d = len(kernel.mu0)
+    factor, gap = np.zeros((d, d)), theta[:d, h] - kernel.mu0
+    cholesky(theta[d:, h].copy().reshape(d, d), factor)
+    return solve_lower(factor, gap)
 
 
 @carry.register

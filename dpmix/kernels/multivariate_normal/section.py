@@ -11,8 +11,8 @@ from dpmix.spec.days import alike
 from dpmix.spec.fields import Positive, Section, refusal
 from dpmix.spec.model_section import (
     BASE,
-    LEARN,
-    Learn,
+    LEARN_ALL,
+    LearnAll,
     Matrix,
     MixtureSection,
     Pair,
@@ -57,7 +57,7 @@ class NIWBase(Section):
         description="Compute mu0, lambda, nu and Psi from the release, in units of the spread that each "
         "column shows beyond the noise, in place of any that are given here.",
     )
-    learn: Learn | None = Field(None, description=LEARN.format("mu0 and the diagonal of Psi"))
+    learn: LearnAll | None = Field(None, description=LEARN_ALL.format("mu0 and the diagonal of Psi"))
 
     @property
     def from_bounds(self) -> bool:
@@ -125,7 +125,8 @@ class MultivariateNormalMixture(MixtureSection):
         lows = [pair[0] for pair in bounds or ()] or [0.0] * len(niw.mu0)
         each = [niw.column(i) for i in range(len(niw.mu0))]
         each = [one._replace(mu0=alike(one.mu0, low)) for one, low in zip(each, lows, strict=True)]
-        meant = [prior_in_words(one, f"column {i + 1}", learned=learned) for i, one in enumerate(each)]
+        how = {"learned": learned, "weighted": learned and self.learns_weight}
+        meant = [prior_in_words(one, f"column {i + 1}", **how) for i, one in enumerate(each)]
         columns = counted(len(niw.mu0), "column")
         kind = "learned base around" if learned else "base"
         return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"

@@ -15,7 +15,7 @@ from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.kernels.normal.kernel import NormalNIG
 from dpmix.kernels.normal.section import NIG, NormalMixture, nig_from_bounds
 from dpmix.kernels.normal.truncated_nig import NormalTruncatedNIG
-from dpmix.spec.model_section import SCALE_SHAPE
+from dpmix.spec.model_section import SCALE_SHAPE, WEIGHT_SHAPE
 
 if TYPE_CHECKING:
     from dpmix.laws.every import EstimatedMoments
@@ -61,12 +61,17 @@ def kernel_of(model: NormalMixture, given: Fitted) -> SourcedKernel:
     if base is not None and base.kind == "truncated_nig":
         return SourcedKernel(NormalTruncatedNIG(*made, float(seen.noise_scale) ** 2), source)
     kernel = NormalNIG(*made)
-    return SourcedKernel(kernel, source, learned_around(kernel, (made,)) if learns else None)
+    learned = learned_around(kernel, (made,), weighted=model.learns_weight) if learns else None
+    return SourcedKernel(kernel, source, learned)
 
 
-def learned_around(kernel: object, columns: Sequence[NIG]) -> LearnedBase:
-    """Return the base measure as one whose location varies as much as a cluster's mean around it does."""
-    return learned_base(kernel, np.array([column.mean_sd for column in columns]), SCALE_SHAPE)
+def learned_around(kernel: object, columns: Sequence[NIG], *, weighted: bool) -> LearnedBase:
+    """Return the base measure as one whose location varies as much as a cluster's mean around it does.
+
+    `weighted`: whether lambda is learned, too.
+    """
+    spread = np.array([column.mean_sd for column in columns])
+    return learned_base(kernel, spread, SCALE_SHAPE, WEIGHT_SHAPE if weighted else 0.0)
 
 
 def from_moments(moments: EstimatedMoments, pair: tuple[float, float] | None, noise: float = 0.0) -> NIG:

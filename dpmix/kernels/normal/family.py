@@ -330,6 +330,24 @@ def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
     return np.asarray(weights / weights.sum()), np.asarray(1.0 / g)
 
 
+def weights_of(base: Floats, lam: float) -> Floats:
+    """Return lambda of base measures (size, 2 or 3, d), shape (size, 1); `lam` where it is fixed."""
+    return base[:, 2, :1] if base.shape[1] > 2 else np.full((len(base), 1), lam)
+
+
+def draw_weights(rng: np.random.Generator, shape: float, lam: float, size: int) -> Floats:
+    """Draw lambda from its prior, Gamma(shape, (shape - 1) / lam), under which E(1 / lambda) = 1 / lam."""
+    return np.maximum(rng.gamma(shape, lam / (shape - 1.0), size), 1e-290)
+
+
+def log_density_of_weights(base: Floats, shape: float, lam: float) -> Floats:
+    """Return the log prior density of lambda (.., 3, d), up to a constant; 0 where it is fixed."""
+    if not shape:
+        return np.zeros(base.shape[:-2])
+    scaled = base[..., 2, 0] * (shape - 1.0) / lam
+    return np.asarray((shape - 1.0) * np.log(scaled) - scaled)
+
+
 @dataclass(frozen=True)
 class LearnedNormal(NormalScaleMixture, Learned):
     """The base measure whose location and scale are learned.
@@ -342,6 +360,9 @@ class LearnedNormal(NormalScaleMixture, Learned):
         Prior standard deviation of the location.
     shape : float
         Of the gamma prior of the scale, k above.
+    weight : float
+        Shape s of the gamma prior of lambda, a third row of `base`, whose rate is (s - 1) / lam; 0 where
+        lambda is lam in all states.
     """
 
     mu0: float
@@ -350,6 +371,7 @@ class LearnedNormal(NormalScaleMixture, Learned):
     b: float
     spread: float
     shape: float
+    weight: float = 0.0
 
     @property
     def centre(self) -> NormalInverseGamma:
@@ -357,15 +379,19 @@ class LearnedNormal(NormalScaleMixture, Learned):
         return NormalInverseGamma(self.mu0, self.lam, self.a, self.b)
 
     def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw locations and scales from their priors, shape (size, 2, 1)."""
+        """Draw locations and scales from their priors, shape (size, 2, 1), or (size, 3, 1) with lambda."""
         location = self.mu0 + self.spread * rng.standard_normal(size)
         scale = rng.gamma(self.shape, self.b / self.shape, size)
-        return np.stack([location, np.maximum(scale, 1e-290)], axis=1)[:, :, None]
+        rows = [location, np.maximum(scale, 1e-290)]
+        if self.weight:
+            rows.append(draw_weights(rng, self.weight, self.lam, size))
+        return np.stack(rows, axis=1)[:, :, None]
 
     def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
         """Draw an atom from each of the base measures (size, 2, 1)."""
         variance = base[:, 1, 0] / rng.gamma(self.a, size=len(base))
-        mean = base[:, 0, 0] + np.sqrt(variance / self.lam) * rng.standard_normal(len(base))
+        lam = weights_of(base, self.lam)[:, 0]
+        mean = base[:, 0, 0] + np.sqrt(variance / lam) * rng.standard_normal(len(base))
         return np.stack([mean, np.sqrt(variance)])
 
     def rest_atoms(self, base: Floats, nodes: int) -> tuple[Floats, Floats]:
@@ -375,14 +401,15 @@ class LearnedNormal(NormalScaleMixture, Learned):
         is brought to so many.
         """
         weights, inverse = rest_weights(self.a, nodes)
-        variance = base[:, 1] * inverse * (1.0 + 1.0 / self.lam)
+        variance = base[:, 1] * inverse * (1.0 + 1.0 / weights_of(base, self.lam))
         means = np.broadcast_to(base[:, 0], variance.shape)
         return weights, np.stack([means.ravel(), np.sqrt(variance).ravel()])
 
     def relative(self, parameters: Mapping[str, Floats], base: Floats) -> dict[str, Floats]:
         """Return components of base measures (size, 2, 1) as they would be under that at the centre."""
         factor = self.b / base[:, 1, 0]
-        mean = self.mu0 + np.sqrt(factor) * (parameters["mean"] - base[:, 0, 0])
+        apart = np.sqrt(factor * weights_of(base, self.lam)[:, 0] / self.lam)
+        mean = self.mu0 + apart * (parameters["mean"] - base[:, 0, 0])
         return {"mean": mean, "variance": factor * parameters["variance"]}
 
     def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
@@ -396,8 +423,26 @@ class LearnedNormal(NormalScaleMixture, Learned):
         t = np.arange(-_DROP / self.shape, _DROP / self.a, _STEP)
         logs = self.shape * t - (self.shape + self.a) * np.logaddexp(0.0, t)
         weights = np.exp(logs - logs.max())
-        variance = self.b / self.shape * np.exp(t) * (1.0 + 1.0 / self.lam) + self.spread**2
+        apart = np.log1p(1.0 / self.lam)
+        if self.weight:
+            t, weights = self._with_weights(t, weights)
+            apart = 0.0
+        variance = self.b / self.shape * np.exp(t + apart) + self.spread**2
         return weights / weights.sum(), np.sqrt(variance)
+
+    def _with_weights(self, t: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return t + log(1 + 1 / lambda), at even steps, and its weights, lambda by its prior."""
+        u = np.arange(-_DROP / self.weight, 4.0, _STEP)  # of the logarithm of lambda times its rate
+        chance = np.exp(self.weight * u - np.exp(u))
+        lam = np.exp(u) * self.lam / (self.weight - 1.0)
+        sums = (t[:, None] + np.log1p(1.0 / lam)).ravel()
+        place = (sums - sums.min()) / _STEP
+        below = place.astype(np.int64)
+        both = (weights[:, None] * chance).ravel()
+        size = int(below.max()) + 2
+        found = np.bincount(below, both * (1.0 - place + below), size)
+        found = found + np.bincount(below + 1, both * (place - below), size)
+        return sums.min() + _STEP * np.arange(size), np.asarray(found, dtype=np.float64)
 
     def predictive_moments(self) -> tuple[float, float]:
         """Mean and variance of the prior predictive; the latter is infinite when a <= 1."""
@@ -406,9 +451,10 @@ class LearnedNormal(NormalScaleMixture, Learned):
 
     def log_base(self, base: Floats) -> Floats:
         """Return the log prior density of location and scale (.., 2, 1), up to a constant; shape (..,)."""
-        return log_density_of_base(
+        found = log_density_of_base(
             base, np.array([self.mu0]), np.array([self.spread]), self.shape, np.array([self.b])
         )
+        return found + log_density_of_weights(base, self.weight, self.lam)
 
 
 LAYOUTS = (
@@ -437,5 +483,16 @@ LAYOUTS = (
         (*NIG, "base_mu0_sd", "base_b_shape"),
         learned=("base_mu0", "base_b"),
         family=lambda c, _: LearnedNormal(*stated_nig(c), c["base_mu0_sd"], c["base_b_shape"]),
+    ),
+    Layout(
+        "normal",
+        "learned_nig_lambda",
+        PARAMETERS,
+        ("variance",),
+        (*NIG, "base_mu0_sd", "base_b_shape", "base_lambda_shape"),
+        learned=("base_mu0", "base_b", "base_lambda"),
+        family=lambda c, _: LearnedNormal(
+            *stated_nig(c), c["base_mu0_sd"], c["base_b_shape"], c["base_lambda_shape"]
+        ),
     ),
 )

@@ -22,10 +22,12 @@ from dpmix.kernels.kernel_functions import (
 from dpmix.kernels.learned_base import (
     LOCATION,
     SCALE,
+    WEIGHT,
     carry,
     component_terms,
     draw_base_given,
     draw_conjugate,
+    gap_square,
     gather,
     with_base,
 )
@@ -190,7 +192,8 @@ def fill_normal(mean, variance, z, start, stop, out):
 def _with_nig(kernel: NormalNIG, values):
     if values.shape[1] == 0:
         return kernel
-    return NormalNIG(values[LOCATION, 0], kernel.lam, kernel.a, values[SCALE, 0])
+    lam = values[WEIGHT, 0] if values.shape[0] > WEIGHT else kernel.lam
+    return NormalNIG(values[LOCATION, 0], lam, kernel.a, values[SCALE, 0])
 
 
 @gather.register
@@ -198,6 +201,12 @@ def _gather_nig(kernel: NormalNIG, theta, h, sums):
     precision = 1.0 / theta[VARIANCE, h]
     sums[0, 0] += precision
     sums[1, 0] += precision * theta[MEAN, h]
+
+
+@gap_square.register
+def _gap_square_nig(kernel: NormalNIG, theta, h):
+    gap = theta[MEAN, h] - kernel.mu0
+    return gap * gap / theta[VARIANCE, h]
 
 
 @carry.register

@@ -8,11 +8,13 @@ from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import ChosenBy, Number, Positive, Section, refusal, wrong
-from dpmix.spec.model_section import BASE, LEARN, Learn, MixtureSection, Pair, check_given
+from dpmix.spec.model_section import BASE, LEARN_ALL, LearnAll, MixtureSection, Pair, check_given
 
 RECORDS_SD: Final = (0.0053, 0.54)
 """Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
+RECORDS_SD_WEIGHTED: Final = (0.0048, 0.55)
+"""Likewise where lambda is learned, too."""
 RECORDS_SD_FIXED: Final = (0.078, 0.4)
 """Likewise where the base measure stays as the bounds have it."""
 
@@ -47,10 +49,10 @@ def nig_from_bounds(pair: Pair) -> NIG:
     return NIG(lo + 0.5 * (hi - lo), 0.16, 3.0, (hi - lo) ** 2 / 50.0)
 
 
-def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
+def prior_in_words(base: NIG, name: str = "", *, learned: bool = False, weighted: bool = False) -> str:
     """Say what the base measure of a column means, in the units of the data; `name` where there are several.
 
-    `learned`: place and scale are learned, and `base` is at the means of their priors.
+    `learned`: place and scale are learned, `base` is at the means of their priors; `weighted`: lambda, too.
     """
     about, middle = f" of {name}" if name else "", placed(base.mu0, 0.25 * base.mean_sd)
     if not math.isfinite(base.cluster_sd):
@@ -58,7 +60,8 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
     if learned:
         return (
             f"a priori clusters{about} lie around a place of {middle} +- {base.mean_sd:.3g} with "
-            f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
+            f"standard deviations of about {base.cluster_sd:.3g} or less, "
+            f"{'place, scale and how far apart' if weighted else 'place and scale'} learned with them"
         )
     return (
         f"a priori a cluster's mean{about} is {middle} +- {base.mean_sd:.3g}, its standard deviation "
@@ -106,7 +109,7 @@ class NIGBase(_NIGFields):
     """Normal-inverse-gamma base measure of a normal kernel's mean and variance."""
 
     kind: Literal["nig"] = Field("nig", description="The base measure.")
-    learn: Learn | None = Field(None, description=LEARN.format("mu0 and b"))
+    learn: LearnAll | None = Field(None, description=LEARN_ALL.format("mu0 and b"))
 
     @property
     def from_bounds(self) -> bool:
@@ -158,6 +161,7 @@ class NormalMixture(MixtureSection):
     def base_in_words(self, bounds: Sequence[Pair] | None, *, grouped: bool = False) -> str:
         """Name the base measure, and say what it means in the units of the data."""
         learned, stated = self.learns(grouped), self.base
+        weighted = learned and self.learns_weight
         if self.base_from_bounds and bounds is None:
             return f"{'learned ' if learned else ''}base measure from the public bounds of the release"
         if isinstance(stated, _NIGFields) and stated.empirical:
@@ -173,10 +177,11 @@ class NormalMixture(MixtureSection):
                 return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
         words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
         kind = "learned base around" if learned else "base"
-        words = f"{kind} {words}: {prior_in_words(base, learned=learned)}"
+        words = f"{kind} {words}: {prior_in_words(base, learned=learned, weighted=weighted)}"
         if not self.base_from_bounds:
             return words
-        shares, of = (RECORDS_SD, "; the standard deviation") if learned else (RECORDS_SD_FIXED, ", and that")
+        spread = RECORDS_SD_WEIGHTED if weighted else RECORDS_SD
+        shares, of = (spread, "; the standard deviation") if learned else (RECORDS_SD_FIXED, ", and that")
         return words + self.spread_in_words((bounds or ())[0], shares, of)
 
 

@@ -135,7 +135,7 @@ class CountsOutput(NamedTuple):
     """Where saved draws go: T draws, whose components stand one after another, F of them.
 
     n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),
-    theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others).
+    theta (P, F), base (T, 2 or 3, d) of a learned base measure (d = 0 of others).
     """
 
     n_clusters: Any
@@ -270,7 +270,7 @@ def _record(rng, state, learned, output, at):
     output.left_over[at] = state.floats[LEFT_OVER]
     output.first[at + 1] = first + k
     for j in range(output.base.shape[2]):
-        for row in range(2):
+        for row in range(output.base.shape[1]):
             output.base[at, row, j] = learned.values[row, j]
     draw_measure(rng, state.floats[CONCENTRATION], 0.0, state.sizes, k, output.weights[first : first + k])
     for h in range(k):

@@ -163,7 +163,7 @@ class CountsChain:
             first=np.zeros(_DRAWS + 1, dtype=np.int64),
             weights=np.zeros(_DRAWS * room),
             theta=np.zeros((rows, _DRAWS * room)),
-            base=np.zeros((_DRAWS, 2, len(self._learned.rate))),
+            base=np.zeros((_DRAWS, *self._learned.values.shape)),
         )
 
     @property
