@@ -407,8 +407,10 @@ def _prior_rules(attrs: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     if attrs.get("base_from") in ("bounds", "release", "hidden"):
         found["model.base"] = "as it is computed now"
-    if str(attrs.get("base", "")).startswith("learned_"):
-        found["model.base"] = f"learned, {found.get('model.base', 'with the numbers given as its centre')}"
+    base = str(attrs.get("base", ""))
+    if base.startswith("learned_"):
+        how = "learned with its lambda" if base.endswith("_lambda") else "learned"
+        found["model.base"] = f"{how}, {found.get('model.base', 'with the numbers given as its centre')}"
     if "prior_of" in attrs:
         found["model.prior_sd"] = f"of {attrs['prior_of']}"
     return found

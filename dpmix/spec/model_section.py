@@ -146,7 +146,7 @@ NumberOrGamma = Annotated[
 LEARN: Final = (
     "Whether location and scale of the base measure are learned with the mixture, with {0} as the means of "
     "their priors; with the numbers left out these follow the public bounds. Default: false where the "
-    "numbers are given, true where model.base is left out."
+    "numbers are given; where model.base is left out, all: lambda, too, for narrow clusters far apart."
 )
 """What `model.base.learn` is, for schemas; {0} are the numbers that are learned."""
 Learn = Annotated[bool, Field(strict=True)]
@@ -158,7 +158,6 @@ def _all(value: object) -> object:
     return value
 
 
-LEARN_ALL: Final = f"{LEARN} all: lambda, too, for narrow clusters far apart."
 LearnAll = Annotated[bool | Literal["all"], BeforeValidator(_all)]
 """`model.base.learn` of kernels whose lambda can be learned besides."""
 
@@ -190,7 +189,7 @@ def positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
 
 BASE: Final = (
     "Base measure: the prior of one cluster's parameters; where left out, one that follows the public "
-    "bounds, as the centre of one whose location and scale are learned."
+    "bounds, as the centre of one that is learned with the mixture."
 )
 """What `model.base` is, for schemas."""
 
@@ -276,8 +275,8 @@ class MixtureSection(ModelSection):
 
     @property
     def learns_weight(self) -> bool:
-        """Whether lambda is learned besides place and scale."""
-        return getattr(getattr(self, "base", None), "learn", None) == "all"
+        """Whether lambda, too, is learned of a base measure that is, as it is where the spec does not say."""
+        return getattr(getattr(self, "base", None), "learn", None) in (None, "all")
 
     @property
     def base_from_bounds(self) -> bool:

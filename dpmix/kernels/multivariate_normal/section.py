@@ -11,7 +11,7 @@ from dpmix.spec.days import alike
 from dpmix.spec.fields import Positive, Section, refusal
 from dpmix.spec.model_section import (
     BASE,
-    LEARN_ALL,
+    LEARN,
     LearnAll,
     Matrix,
     MixtureSection,
@@ -57,7 +57,7 @@ class NIWBase(Section):
         description="Compute mu0, lambda, nu and Psi from the release, in units of the spread that each "
         "column shows beyond the noise, in place of any that are given here.",
     )
-    learn: LearnAll | None = Field(None, description=LEARN_ALL.format("mu0 and the diagonal of Psi"))
+    learn: LearnAll | None = Field(None, description=LEARN.format("mu0 and the diagonal of Psi"))
 
     @property
     def from_bounds(self) -> bool:

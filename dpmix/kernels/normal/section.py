@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import ChosenBy, Number, Positive, Section, refusal, wrong
-from dpmix.spec.model_section import BASE, LEARN_ALL, LearnAll, MixtureSection, Pair, check_given
+from dpmix.spec.model_section import BASE, LEARN, LearnAll, MixtureSection, Pair, check_given
 
 RECORDS_SD: Final = (0.0053, 0.54)
 """Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
@@ -109,7 +109,7 @@ class NIGBase(_NIGFields):
     """Normal-inverse-gamma base measure of a normal kernel's mean and variance."""
 
     kind: Literal["nig"] = Field("nig", description="The base measure.")
-    learn: LearnAll | None = Field(None, description=LEARN_ALL.format("mu0 and b"))
+    learn: LearnAll | None = Field(None, description=LEARN.format("mu0 and b"))
 
     @property
     def from_bounds(self) -> bool:

@@ -142,10 +142,10 @@ def test_a_base_is_learned_where_the_spec_says_so() -> None:
     fixed = _kernel({"learn": False}, release)
     assert fixed == (NormalNIG(0.0, 0.16, 3.0, 8.0), "bounds", None)
     assert _kernel({"learn": True}, release).learned.spread == pytest.approx(5.0)
-    for base, lam in (({"learn": "all"}, 0.16), ({**numbers, "learn": "all"}, 0.25)):
+    for base, lam in ((None, 0.16), ({"learn": "all"}, 0.16), ({**numbers, "learn": "all"}, 0.25)):
         learned = _kernel(base, release).learned  # whose 1 / lambda has the mean 1 / lam
         assert learned.weight == pytest.approx([2.0, 1.0 / lam]) and learned.values[2] == lam
-    for base in (None, {"learn": True}, {**numbers, "learn": True}):
+    for base in ({"learn": True}, {**numbers, "learn": True}):
         assert _kernel(base, release).learned.weight.size == 0
     for base, key in (
         ({**numbers, "a": 1.0, "learn": True}, "model.base.a: 1 must be above 1 where learn is true"),
