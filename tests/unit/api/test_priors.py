@@ -219,7 +219,7 @@ def test_an_empirical_base_is_in_units_of_the_spread_beyond_the_noise() -> None:
 def test_noise_that_hides_the_spread_leaves_the_bounds() -> None:
     release = _simulated({"kind": "laplace", "epsilon": 0.05}, _dollars(200), EARNINGS, 4)
     kernel, source, learned = _kernel({"empirical": True}, release)
-    assert learned is not None  # as where it is left out
+    assert learned is not None and learned.weight.size == 2  # as where it is left out
     assert source == "hidden" and kernel == NormalNIG(*nig_from_bounds(EARNINGS))
     unbounded = dataclasses.replace(release, mechanism={**release.mechanism, "domain": None})
     with pytest.raises(DataError, match="the noise hides the spread"):
@@ -307,3 +307,10 @@ def test_old_files_that_name_no_rule_are_read_as_they_were() -> None:
     assert manifest_of(job.spec, release, job.task)["model.base"] == "as it is computed now"
     stated = _prepare(small_spec(), release, None, (), False, None, None, None, False, True, False)[0]
     assert "model.base" not in manifest_of(stated.spec, release, stated.task)
+    said = []
+    for base in (None, {"learn": "all"}, {"learn": True}):  # as it was where it was left out
+        spec = small_spec() | {"model": {} if base is None else {"base": base}}
+        job = _prepare(spec, release, None, (), False, None, None, None, False, True, False)[0]
+        said.append(manifest_of(job.spec, release, job.task)["model.base"])
+    assert said[0] == said[1] == "learned with its lambda, as it is computed now"
+    assert said[2] == "learned, as it is computed now"
