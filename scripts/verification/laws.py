@@ -124,9 +124,10 @@ class Mixture:
 
 @dataclass(frozen=True)
 class LearnedMixture(Mixture):
-    """A mixture whose base measure's location and scale are drawn, too; `model` has them at their means.
+    """A mixture whose base measure's location, scale and lambda are drawn; `model` has them in the middle.
 
-    spread: sds of the locations; shape: of the gamma laws of b, or of the diagonal of Psi.
+    spread: sds of the locations; shape: of the gamma laws of b, or of the diagonal of Psi. Lambda is gamma
+    of shape 2, under which 1 / lambda has the mean that it has under the model's.
     """
 
     spread: tuple[float, ...] = (1.0,)
@@ -139,22 +140,21 @@ class LearnedMixture(Mixture):
         location = np.atleast_1d(mu0) + np.array(self.spread) * rng.standard_normal(len(self.spread))
         mean = np.diagonal(np.array(b)) if several else np.array([b])
         scale = rng.gamma(self.shape, mean / self.shape)
+        lam = float(rng.gamma(2.0, lam))
         base = (tuple(location), lam, a, np.diag(scale)) if several else (location[0], lam, a, scale[0])
-        return self._given(rng, n, base, float(location[-1]), float(scale[-1]))
+        return self._given(rng, n, base, location=location[-1], scale=scale[-1], weight=lam)
 
-    def _given(
-        self, rng: Generator, n: int, base: Any, location: float, scale: float
-    ) -> tuple[Truth, Floats]:
+    def _given(self, rng: Generator, n: int, base: Any, **drawn: float) -> tuple[Truth, Floats]:
         truth, records = Mixture(dataclasses.replace(self.model, base=base), self.points).draw(rng, n)
-        return truth | {"location": location, "scale": scale}, records
+        return truth | {name: float(value) for name, value in drawn.items()}, records
 
     def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
-        """Return the functions of draws, with location and scale of the last column."""
+        """Return the functions of draws, with location and scale of the last column, and lambda."""
         found = super().ranked(draws, names)
         if "base" not in draws:  # of a fit that learns none
             return found
-        base = np.asarray(draws["base"])
-        return found | {"location": base[:, 0, -1], "scale": base[:, 1, -1]}
+        base = np.asarray(draws["base"])[:, :, -1]
+        return found | dict(zip(("location", "scale", "weight"), base.T, strict=False))
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class LearnedBetas(LearnedMixture):
         a, mean, b, _, *domain = self.model.base
         place = self.spread[0] * float(rng.standard_normal())
         rate = float(rng.gamma(self.shape, mean / self.shape))
-        return self._given(rng, n, (a, rate, b, rate, *domain, 0.16, place), place, rate)
+        return self._given(rng, n, (a, rate, b, rate, *domain, 0.16, place), location=place, scale=rate)
 
 
 @dataclass(frozen=True)
