@@ -559,6 +559,7 @@ def attributes(
         "adjacency": release.adjacency,
         "private": release.private,
         "simulated": release.simulated,
+        **({} if release.proved is None else {"proved": release.proved}),
         **{name: _number(getattr(release, name)) for name in ("epsilon", "delta", "rho")},
     }
 

@@ -374,10 +374,18 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         adjacency=adjacency,
         private=is_private(chains.attrs) and source.protects,
         simulated=is_simulated(chains.attrs),
-        proved=None if source.unproved is None else False,
+        proved=_proved(chains),
         labels=labels if any(names is not None for names in labels) else (),
         unit=taken(chains.unit, named),
     )
+
+
+def _proved(chains: ChainSet) -> bool | None:
+    """Whether the guarantee of the release is proved; None where chains of earlier versions do not say."""
+    stated = chains.attrs.get("proved")
+    if chains.mechanism.unproved is not None:
+        return False
+    return bool(stated) if stated in (0, 1) else None
 
 
 def _in_words(source: Law) -> str:

@@ -506,14 +506,15 @@ def choose(
         return ChosenSampler(_COUNTS, "the release is a tally")
     if reason:
         return ChosenSampler(own, reason)
-    asks = _asks_for_records(spec)
+    of = None if mechanism is None else capabilities_of(mechanism)
+    histogram = of is not None and of.released == "histogram"
+    asks = _asks_for_records(spec, histogram)
     if asks is not None:
         return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
-    of = None if mechanism is None else capabilities_of(mechanism)
     problem = counts_problem(mechanism, of, spec)
     if problem is not None:
         return ChosenSampler(own, _WHY.get(problem[0]) or problem[1].partition(";")[0])
-    if of is not None and of.released == "histogram":
+    if histogram:
         return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
     if n <= FEW_RECORDS and spec.sampler.store is None:
         return ChosenSampler(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
@@ -533,12 +534,13 @@ def why_settled(spec: Any) -> str | None:
     return spec.model.own_sampler(spec.sampler)[1] or None
 
 
-def _asks_for_records(spec: Any) -> str | None:
+def _asks_for_records(spec: Any, histogram: bool) -> str | None:
     if spec.sampler.store:
         return "sampler.store"
     if spec.sampler.subsample is not None:
         return "sampler.subsample"
-    return "summary.coclustering" if spec.summary.coclustering else None
+    # of a histogram it is that of its bins
+    return "summary.coclustering" if spec.summary.coclustering and not histogram else None
 
 
 def auto_in_words(spec: Any) -> str:

@@ -225,11 +225,20 @@ def test_the_guarantee_of_records_is_that_of_the_release(tmp_path, capsys, trust
             "scale": [2.0],
         }
         attrs["mechanism"] = json.dumps(law)
+    for proved in (True, False):
+        attrs["proved"] = proved
+        path = files.write_chains(
+            tmp_path / f"{proved}.h5", [files.states_of_mixture(20, _rng(6))], attrs=attrs
+        )
+        assert predictive_records(path, tmp_path / f"{proved}.csv", records=7).proved is proved
+    del attrs["proved"]
     path = files.write_chains(tmp_path / "c.h5", [files.states_of_mixture(20, _rng(6))], attrs=attrs)
+    capsys.readouterr()
     for name in ("r.csv", "r.h5"):
         made = predictive_records(path, tmp_path / name, records=7)
         said = capsys.readouterr().err
         assert f"stays in its part of the table, {trust} model" in said and made.trust == trust
+        assert made.proved is None  # chains of earlier versions do not say
         found = read_any(tmp_path / name)
         assert (found.trust, found.adjacency, len(found.values), found.n) == (
             trust, "replacement, public parts", 7, 200,

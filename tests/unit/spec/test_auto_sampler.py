@@ -79,6 +79,8 @@ def test_histograms_take_counts_where_counts_takes_histograms() -> None:
         mechanism = {"kind": kind, "epsilon": 1.0, "bins": 8, "n": 100, "domain": [0, 1]} | draws
         found = choose(load_spec(spec_of(mechanism)), kind, 100)
         assert found.kind == ("counts" if kind in kinds_that("countable") else "neal8")
+        wanted = load_spec(spec_of(mechanism) | {"summary": {"coclustering": True}})  # of its bins
+        assert choose(wanted, kind, 100).kind == found.kind
 
 
 def test_other_models_have_their_own_at_once() -> None:
