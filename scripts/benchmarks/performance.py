@@ -92,7 +92,7 @@ _BINS = """\
 ## Histograms
 
 Bulk effective draws of four chains per second of processor time after burn-in, three normals of section 4.1
-on [-10, 10], the default prior (place, scale and lambda of the base measure learned, concentration Gamma(2, 1)),
+on [-10, 10], the default prior (base measure learned, concentration Gamma(2, 1)),
 densities at -6, 0 and 6, tails beyond -5, 0, 2.5 and 5. The largest R-hat is that of the quantity named,
 of all of these, concentration and log-likelihood, chains started apart; an effective sample size is a bound
 from above where it is far from 1.
