@@ -24,7 +24,7 @@ from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.laws.every import law_of
 from dpmix.models.linear_regression.regression_advice import Predictors
 from dpmix.models.multinomial.meaning import expected_of_shares
-from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
+from dpmix.spec.advise_section import LognormalPopulation
 from tests.helpers.specs import ROOT
 from tests.unit.cli.test_cli import outcome
 
@@ -36,10 +36,6 @@ COUNTS: dict[str, Any] = {
     "mechanism": {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 1.0},
     "model": {"kind": "naive_bayes", "prior": 1.0},
 }
-
-
-def beta() -> Any:
-    return population_of(BetaPopulation(kind="beta", a=5.0, b=2.0), (0.0, 1.0))
 
 
 def test_advice_about_proportions_is_closed_form() -> None:

@@ -24,15 +24,7 @@ from dpmix.spec.advise_section import BetaPopulation
 from dpmix.spec.fields import Positive
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.mechanism_section import MechanismSection
-
-SPEC: dict[str, Any] = {
-    "data": {"path": "is/not/there.csv", "columns": ["y"], "domain": [[0.0, 1.0]]},
-    "advise": {"population": {"kind": "beta", "a": 5.0, "b": 2.0}},
-}
-COUNTS: dict[str, Any] = {
-    "mechanism": {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 1.0},
-    "model": {"kind": "naive_bayes", "prior": 1.0},
-}
+from tests.unit.advising.test_advise import SPEC
 
 
 def beta() -> Any:
