@@ -79,7 +79,7 @@ class Learned(ABC):
     """A base measure whose location and scale are learned: a saved state has values of its own.
 
     These are `base` (2, d): of normal kernels mu0 and b, or the diagonal of Psi, with lambda in a third row
-    where it is learned; of a beta kernel the logit of the place, and the rate.
+    where it is learned; of a beta kernel the logit of the place, the rate, and lambda likewise.
     """
 
     @abstractmethod
@@ -120,6 +120,24 @@ def log_density_of_base(base: Floats, centre: Floats, spread: Floats, shape: flo
     gap = (base[..., 0, :] - centre) / spread
     scale = base[..., 1, :] / mean
     return np.asarray((-0.5 * gap**2 + (shape - 1.0) * np.log(scale) - shape * scale).sum(axis=-1))
+
+
+def weights_of(base: Floats, lam: float) -> Floats:
+    """Return lambda of base measures (size, 2 or 3, d), shape (size, 1); `lam` where it is fixed."""
+    return base[:, 2, :1] if base.shape[1] > 2 else np.full((len(base), 1), lam)
+
+
+def draw_weights(rng: np.random.Generator, shape: float, lam: float, size: int) -> Floats:
+    """Draw lambda from its prior, Gamma(shape, (shape - 1) / lam), under which E(1 / lambda) = 1 / lam."""
+    return np.maximum(rng.gamma(shape, lam / (shape - 1.0), size), 1e-290)
+
+
+def log_density_of_weights(base: Floats, shape: float, lam: float) -> Floats:
+    """Return the log prior density of lambda (.., 3, d), up to a constant; 0 where it is fixed."""
+    if not shape:
+        return np.zeros(base.shape[:-2])
+    scaled = base[..., 2, 0] * (shape - 1.0) / lam
+    return np.asarray((shape - 1.0) * np.log(scaled) - scaled)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def _beta(kernel: str, constants: Mapping[str, Any]) -> str:
     if kernel != "beta":
         return ""
     names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
-    return beta_in_words(Gammas(*(constants[name] for name in names)), learned="base_rate_shape" in constants)
+    learned, weighted = (f"base_{name}_shape" in constants for name in ("rate", "lambda"))
+    return beta_in_words(Gammas(*(constants[name] for name in names)), learned=learned, weighted=weighted)
 
 
 # What is reported of a mixture, under its prior: draws of P that no release has moved

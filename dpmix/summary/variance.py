@@ -44,13 +44,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.kernels.beta.family import BetaGamma, LearnedBeta
-from dpmix.kernels.layout import Learned
-from dpmix.kernels.normal.family import (
-    LearnedNormal,
-    NormalInverseGamma,
-    TruncatedNormalInverseGamma,
-    weights_of,
-)
+from dpmix.kernels.layout import Learned, weights_of
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.models.meaning_base import Unavailable, meaning_of
 from dpmix.numerics.equal_cells import spread
 from dpmix.numerics.in_words import all_of
@@ -311,7 +306,10 @@ def _kernel(family: Family) -> _Kernel:
 def _base_of_betas(
     family: LearnedBeta, atoms: Floats, taken: NDArray[np.bool_], base: Floats | None, rng: Generator
 ) -> Floats:
-    """Return draws of place and rate (replicates, 2, 1) given the atoms that are taken, from `base`."""
+    """Return draws of place and rate (replicates, 2, 1) given the atoms that are taken, from `base`.
+
+    And of lambda, shape (replicates, 3, 1), where it is learned.
+    """
     total = np.where(taken, atoms.sum(axis=0), 0.0)
     log_a, log_b = np.log(atoms)
     whole = total.sum(axis=1)
@@ -320,22 +318,38 @@ def _base_of_betas(
     logit = np.where(taken, log_a - log_b, 0.0)
     left, right = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
 
-    def level(place: Floats) -> Floats:
-        one, other = family.around(place[0][:, None], total)
+    def level(trial: Floats) -> Floats:
+        place, lam = trial[0], np.exp(trial[1])
+        one, other = family.around(place[:, None], total, lam[:, None])
         each = one * left + other * right - special.betaln(one, other)
-        gap = (place[0] - family.centre) / family.spread
-        return np.asarray(np.where(taken, each, 0.0).sum(axis=1) - 0.5 * gap**2)
+        prior = -0.5 * ((place - family.centre) / family.spread) ** 2
+        if family.weight:
+            prior += family.weight * trial[1] - (family.weight - 1.0) / family.lam * lam
+        return np.asarray(np.where(taken, each, 0.0).sum(axis=1) + prior)
 
-    start = (total * logit).sum(axis=1) / np.maximum(whole, 1e-300) if base is None else base[:, 0, 0]
-    step = 2.4 / np.sqrt(1.0 / family.spread**2 + family.lam * (total * np.exp(left + right)).sum(axis=1))
-    place = _moved(
-        start[None],
-        level,
-        lambda now: now + step * rng.standard_normal(now.shape),
-        lambda now, trial: np.zeros(step.size),
-        rng,
-    )
-    return np.stack([place[0], rate], axis=1)[:, :, None]
+    if base is None:
+        place, lam = (total * logit).sum(axis=1) / np.maximum(whole, 1e-300), np.full(whole.size, family.lam)
+    else:
+        place, lam = base[:, 0, 0], weights_of(base, family.lam)[:, 0]
+    held = np.sqrt(1.0 / family.spread**2 + lam * (total * np.exp(left + right)).sum(axis=1))
+    start, still = np.stack([place, np.log(lam)]), np.zeros(whole.size)
+
+    # each by itself: the step of the place goes by lambda, which stands meanwhile
+    def move(now: Floats, step: Floats) -> Floats:
+        return _moved(
+            now,
+            level,
+            lambda here: here + step * rng.standard_normal(whole.shape),
+            lambda here, trial: still,
+            rng,
+        )
+
+    drawn = move(start, np.stack([2.4 / held, still]))
+    if not family.weight:
+        return np.stack([drawn[0], rate], axis=1)[:, :, None]
+    wide = 2.4 / np.sqrt(family.weight + 0.5 * taken.sum(axis=1))
+    drawn = move(drawn, np.stack([still, wide]))
+    return np.stack([drawn[0], rate, np.exp(drawn[1])], axis=1)[:, :, None]
 
 
 class _Chain:

@@ -159,14 +159,16 @@ class LearnedMixture(Mixture):
 
 @dataclass(frozen=True)
 class LearnedBetas(LearnedMixture):
-    """A mixture of betas whose place (its logit has the sd `spread`) and rate are drawn, too."""
+    """A mixture of betas whose place (its logit has the sd `spread`), rate and lambda are drawn, too."""
 
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
-        """Draw place and rate, and all else given them."""
+        """Draw place, rate and lambda, and all else given them."""
         a, mean, b, _, *domain = self.model.base
         place = self.spread[0] * float(rng.standard_normal())
         rate = float(rng.gamma(self.shape, mean / self.shape))
-        return self._given(rng, n, (a, rate, b, rate, *domain, 0.16, place), location=place, scale=rate)
+        lam = float(rng.gamma(2.0, 0.16))
+        base = (a, rate, b, rate, *domain, lam, place)
+        return self._given(rng, n, base, location=place, scale=rate, weight=lam)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from benchmarks.columns import (
     population,
 )
 from dpmix.api.calibrate import mechanism_of
-from dpmix.kernels.beta.section import RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED
+from dpmix.kernels.beta.section import RECORDS_SD_BETA, RECORDS_SD_BETA_FIXED, RECORDS_SD_BETA_WEIGHTED
 from dpmix.kernels.normal.section import RECORDS_SD, RECORDS_SD_FIXED, RECORDS_SD_WEIGHTED
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
@@ -200,10 +200,18 @@ def test_validate_says_how_far_records_spread_under_the_default_of_beta_kernels(
     low, high = np.quantile(sd_of(means, total), [0.025, 0.975])
     assert low == pytest.approx(RECORDS_SD_BETA[0], rel=0.08)
     assert high == pytest.approx(RECORDS_SD_BETA[1], rel=0.02)
+    lam = rng.gamma(2.0, 0.16, (draws, 1))
+    means = rng.beta(2.0 + lam * total * place, 2.0 + lam * total * (1.0 - place))
+    low, high = np.quantile(sd_of(means, total), [0.025, 0.975])
+    assert low == pytest.approx(RECORDS_SD_BETA_WEIGHTED[0], rel=0.08)
+    assert high == pytest.approx(RECORDS_SD_BETA_WEIGHTED[1], rel=0.02)
     spec: dict[str, Any] = {
         "mechanism": {"kind": "laplace", "epsilon": 3.0, "domain": [0, 300]},
         "model": {"kind": "mixture", "kernel": "beta"},
     }
+    words = "; the standard deviation of all records together 1.26 to 88.5 with probability 0.95"
+    assert words in describe(load_spec(spec))["model"]
+    spec["model"]["base"] = {"learn": True}
     words = "; the standard deviation of all records together 1.38 to 90 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]
     spec["model"]["base"] = {"learn": False}

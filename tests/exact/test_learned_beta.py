@@ -11,9 +11,10 @@ from scipy import special, stats
 
 from dpmix.kernels import Beta
 from dpmix.kernels.beta.family import LearnedBeta
-from dpmix.kernels.beta.kernel import LAMBDA, prior_slopes_of
+from dpmix.kernels.beta.kernel import prior_slopes_of
+from dpmix.kernels.beta.section import LAMBDA
 from dpmix.kernels.kernel_functions import log_prior
-from dpmix.kernels.learned_base import LearnedBase, carry, draw_base_given, learned_base, with_base
+from dpmix.kernels.learned_base import LearnedBase, carry, draw_base_given, learned_base
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.tallies import tally
@@ -29,16 +30,16 @@ from tests.oracles.partitions import over_bases
 
 Array = np.typing.NDArray[np.float64]
 
-RATE, SPREAD, SHAPE = 0.4, 1.5, 0.5
-BASE = (2.0, RATE, 2.0, RATE, -1.0, 3.0)
-"""At the means of both priors, on [-1, 2]."""
+RATE, SPREAD, SHAPE, WEIGHT = 0.4, 1.5, 0.5, 2.0
+BASE = (2.0, RATE, 2.0, RATE, -1.0, 3.0, LAMBDA, 0.0)
+"""At the means of the priors, on [-1, 2]; the shape of lambda's is `WEIGHT`, where it is learned."""
 BINOMIAL = ("binomial", (7, 0.8, -1.0, 3.0))
 Z = np.array([0.0, 1.0, 1.0, 6.0])
 ALPHA = 1.0
 
 
-def learned() -> LearnedBase:
-    return learned_base(Beta(*BASE), np.array([SPREAD]), SHAPE)
+def learned(weight: float = 0.0) -> LearnedBase:
+    return learned_base(Beta(*BASE), np.array([SPREAD]), SHAPE, weight)
 
 
 def family(**changes: float) -> LearnedBeta:
@@ -46,56 +47,67 @@ def family(**changes: float) -> LearnedBeta:
     return LearnedBeta(**(known | {"lo": -1.0, "width": 3.0} | changes))
 
 
-def given(place: float, rate: float) -> Beta:
-    """The kernel at a place (its logit) and a rate."""
-    return with_base(Beta(*BASE), np.array([[place], [rate]]))
+def base_of(place: float, rate: float, lam: float = LAMBDA) -> tuple[float, ...]:
+    """The base measure at a place (its logit), a rate and a weight of the place."""
+    return 2.0, rate, 2.0, rate, -1.0, 3.0, lam, place
 
 
 @functools.cache
-def exact() -> dict[str, Array]:
-    """Posterior of the number of clusters, of who goes together, of place and rate.
+def exact(weight: float = 0.0) -> dict[str, Array]:
+    """Posterior of the number of clusters, of who goes together, of place and rate, and of lambda if learned.
 
-    Nodes of place and log rate are even; those of components are quantiles of their law given these: of t by
-    Gauss's rule, of p by that on its distribution function.
+    Nodes of place, log rate and log lambda are even; those of components are quantiles of their law given
+    these: of t by Gauss's rule, of p by that on its distribution function.
     """
-    x, t = np.linspace(-4.5, 4.5, 25), np.linspace(-22.0, 3.2, 85)
-    place, rate = (part.ravel() for part in np.meshgrid(SPREAD * x, RATE / SHAPE * np.exp(t), indexing="ij"))
-    log_w = np.add.outer(-0.5 * x**2, SHAPE * t - np.exp(t)).ravel()
+    x, t = np.linspace(-4.5, 4.5, 13), np.linspace(-22.0, 3.2, 43)
+    s = np.linspace(-6.0, 2.2, 10) if weight else np.zeros(1)  # of lambda times its rate
+    grid = np.meshgrid(SPREAD * x, RATE / SHAPE * np.exp(t), LAMBDA * np.exp(s), indexing="ij")
+    place, rate, lam = (part.ravel() for part in grid)
+    log_w = np.add.outer(np.add.outer(-0.5 * x**2, SHAPE * t - np.exp(t)), weight * s - np.exp(s)).ravel()
     u, v = special.roots_genlaguerre(12, 3.0)
     q, w = special.roots_legendre(24)
     total = u / rate[:, None]
-    along = LAMBDA * total
+    along = lam[:, None] * total
     shapes = 2.0 + along * special.expit(place)[:, None], 2.0 + along * special.expit(-place)[:, None]
     share = special.betaincinv(shapes[0][..., None], shapes[1][..., None], 0.5 + 0.5 * q)
     theta = np.stack([total[..., None] * share, total[..., None] * (1.0 - share)]).reshape(2, rate.size, -1)
     log_weight = np.log(np.outer(v / v.sum(), 0.5 * w)).ravel()
-    records = log_g(Oracle(BASE), BINOMIAL, Z, theta)
+    records = log_g(Oracle(BASE[:6]), BINOMIAL, Z, theta)
 
     def block(members: list[int]) -> Array:
         return special.logsumexp(records[members].sum(axis=0) + log_weight, axis=1)
 
-    return over_bases(Z.size, ALPHA, log_w, block, functions(place, rate))
+    return over_bases(Z.size, ALPHA, log_w, block, functions(place, rate, *([lam] if weight else [])))
 
 
-def functions(place: Array, rate: Array) -> list[Array]:
-    return [place, place**2, np.sqrt(rate), np.clip(np.log(rate), -6.0, 0.0)]
+def functions(place: Array, rate: Array, *lam: Array) -> list[Array]:
+    found = [place, place**2, np.sqrt(rate), np.clip(np.log(rate), -6.0, 0.0)]
+    return [*found, *lam, *map(np.log, lam)]
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    ["neal8", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("slice", "blocked", "neal5"))],
+    ("sampler", "weight"),
+    [
+        ("neal8", 0.0),
+        ("neal8", WEIGHT),
+        *(
+            pytest.param(name, weight, marks=pytest.mark.matrix)
+            for name in ("slice", "blocked", "neal5")
+            for weight in (0.0, WEIGHT)
+        ),
+    ],
 )
-def test_posterior_is_exact(sampler: str) -> None:
-    truth, rng = exact(), rng_of("learned beta", sampler)
+def test_posterior_is_exact(sampler: str, weight: float) -> None:
+    truth, rng = exact(weight), rng_of("learned beta", sampler)
     model = Model(BINOMIAL, BASE, 0.0, ALPHA, "beta")
-    chain = samplers.chain(sampler, model, Z.copy(), rng, truncation=40, learned=learned())
+    chain = samplers.chain(sampler, model, Z.copy(), rng, truncation=40, learned=learned(weight))
     chain.advance(500)
     draws = chain.run(12_000, thin=1 if sampler == "blocked" else 5, allocations=True)
     labels, base = draws["allocations"], draws["base"]
     found = {
         "n_clusters": (draws["n_clusters"][:, None] == np.arange(1, Z.size + 1)).astype(float),
         "together": (labels[:, [0]] == labels[:, [1, 3]]).astype(float),
-        "base": np.column_stack(functions(base[:, 0, 0], base[:, 1, 0])),
+        "base": np.column_stack(functions(*base[:, :, 0].T)),
     }
     for name, values in found.items():
         gap = discrepancies(values, truth[name])
@@ -114,23 +126,23 @@ def test_posterior_is_exact(sampler: str) -> None:
     ],
 )
 def test_joint_law_is_invariant(sampler: str, restarts: int = 400, n: int = 8) -> None:
-    """P-values of place, rate and the first record's component under rounds of sweeps and releases."""
-    model, start = Model(("laplace", 0.6), BASE, 0.0, (2.0, 2.0), "beta"), learned()
+    """P-values of the base measure and the first record's component under rounds of sweeps and releases."""
+    model, start = Model(("laplace", 0.6), BASE, 0.0, (2.0, 2.0), "beta"), learned(WEIGHT)
     rng, held = rng_of("joint law of a learned beta", sampler), samplers.latent_count(sampler)
     chain: Any = None
     rows = []
     for _ in range(restarts):
         place = SPREAD * rng.standard_normal()
-        rate = rng.gamma(SHAPE, RATE / SHAPE)
-        own = (2.0, rate, 2.0, rate, -1.0, 3.0, LAMBDA, place)
-        here = Model(model.channel, own, 0.0, model.alpha, "beta")
+        rate, lam = rng.gamma(SHAPE, RATE / SHAPE), rng.gamma(WEIGHT, LAMBDA / (WEIGHT - 1.0))
+        here = Model(model.channel, base_of(place, rate, lam), 0.0, model.alpha, "beta")
         labels, theta, alpha = draw_state(rng, here, n)
         y = draw_latent(rng, here, labels, theta, max(held, 1))
         z = draw_release(rng, here, y)
         if chain is None:
             chain = samplers.chain(sampler, model, z.copy(), rng, truncation=40, learned=start)
         samplers.redraw(model, chain, z, y)
-        chain.set_state(labels, theta, alpha, y if held else None, base=np.array([[place], [rate]]))
+        values = np.array([[place], [rate], [lam]])
+        chain.set_state(labels, theta, alpha, y if held else None, base=values)
         chain.advance(60 if sampler.startswith("blocked") else 0)
         for turn in range(4):
             if turn:
@@ -140,13 +152,14 @@ def test_joint_law_is_invariant(sampler: str, restarts: int = 400, n: int = 8) -
                 if sampler.startswith("neal5"):
                     chain.set_state(labels, theta, chain.concentration, y, base=chain.base)
             chain.advance(2)
-        first, ((place,), (rate,)) = chain.theta[:, chain.allocations[0]], chain.base
+        first, ((place,), (rate,), (lam,)) = chain.theta[:, chain.allocations[0]], chain.base
         total = first.sum()
-        shapes = Oracle((*BASE, LAMBDA, place)).around(total)
+        shapes = Oracle(base_of(place, rate, lam)).around(total)
         rows.append(
             {
                 "rate": special.gammainc(SHAPE, SHAPE / RATE * rate),
                 "place": special.ndtr(place / SPREAD),
+                "lambda": special.gammainc(WEIGHT, (WEIGHT - 1.0) / LAMBDA * lam),
                 "total": special.gammainc(4.0, rate * total),
                 "share": special.betainc(*shapes, first[0] / total),
             }
@@ -157,15 +170,15 @@ def test_joint_law_is_invariant(sampler: str, restarts: int = 400, n: int = 8) -
 
 def test_the_prior_density_is_that_of_total_and_share() -> None:
     """Its constants, its gradient, and what carrying along multiplies it by, by SciPy and by differences."""
-    place, rate = 0.7, 0.05
-    kernel = given(place, rate)
+    place, rate, lam = 0.7, 0.05, 0.03
+    kernel = Beta(*base_of(place, rate, lam))
 
     def density(log_a: float, log_b: float, kernel: Beta = kernel) -> float:
         return float(log_prior(kernel, np.exp([[log_a], [log_b]]), 0))
 
     def truth(log_a: float, log_b: float, place: float = place, rate: float = rate) -> float:
         total, share = np.exp(log_a) + np.exp(log_b), special.expit(log_a - log_b)
-        shapes = Oracle((*BASE, LAMBDA, place)).around(total)
+        shapes = Oracle(base_of(place, rate, lam)).around(total)
         law = stats.gamma(4.0, scale=1.0 / rate).logpdf(total) + stats.beta(*shapes).logpdf(share)
         return float(law + np.log(total) + np.log(share) + np.log1p(-share))
 
@@ -177,7 +190,7 @@ def test_the_prior_density_is_that_of_total_and_share() -> None:
         by_a = (density(x + step, y) - density(x - step, y)) / (2.0 * step)
         by_b = (density(x, y + step) - density(x, y - step)) / (2.0 * step)
         assert prior_slopes_of(kernel, np.exp(x), np.exp(y))[:2] == pytest.approx((by_a, by_b), rel=1e-5)
-        theta, values = np.exp([[x], [y]]), np.array([[place], [rate]])
+        theta, values = np.exp([[x], [y]]), np.array([[place], [rate], [lam]])
         found = carry(kernel, theta, 0, 0, 0.3, 1.7, values)
         (new_x,), (new_y,) = np.log(theta)
         assert new_x - new_y == pytest.approx(place + 0.3 + np.sqrt(1.7) * (x - y - place))
@@ -186,39 +199,51 @@ def test_the_prior_density_is_that_of_total_and_share() -> None:
         assert found == pytest.approx(meant, abs=1e-9)
 
 
-def test_place_and_rate_are_drawn_given_components() -> None:
-    rng, start = np.random.default_rng(1), learned().own()
-    theta = np.array([[3.0, 40.0, 9.0], [8.0, 70.0, 7.0]])
-    drawn = np.empty((4000, 2))
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_a_base_is_drawn_given_components(weight: float) -> None:
+    """Place and rate, and lambda where it is learned, by quadrature; of narrow components far apart, too."""
+    rng, start = np.random.default_rng(1), learned(weight).own()
+    theta = np.array([[3.0, 40.0, 90.0], [8.0, 70.0, 10.0]])
+    drawn = np.empty((4000, 3 if weight else 2))
     for row in drawn:
-        draw_base_given(with_base(Beta(*BASE), start.values), rng, start, theta, np.arange(3))
+        for _ in range(3 if weight else 1):  # place and lambda are drawn in turn
+            draw_base_given(Beta(*BASE), rng, start, theta, np.arange(3))
         row[:] = start.values[:, 0]
     total, share = theta.sum(axis=0), theta[0] / theta.sum(axis=0)
     law = stats.gamma(SHAPE + 12.0, scale=1.0 / (SHAPE / RATE + total.sum()))
     assert stats.kstest(drawn[:, 1], law.cdf).pvalue > 1e-4
-    places = np.linspace(-8.0, 8.0, 4001)
+    steps = np.linspace(-9.0, 3.0, 161) if weight else np.zeros(1)
+    places, lam = (part.ravel() for part in np.meshgrid(np.linspace(-8.0, 8.0, 401), LAMBDA * np.exp(steps)))
     logs = stats.norm(0.0, SPREAD).logpdf(places)
+    if weight:  # of log lambda
+        logs += weight * np.log(lam) - (weight - 1.0) / LAMBDA * lam
     for t, p in zip(total, share, strict=True):
-        shapes = 2.0 + LAMBDA * t * special.expit(places), 2.0 + LAMBDA * t * special.expit(-places)
+        shapes = 2.0 + lam * t * special.expit(places), 2.0 + lam * t * special.expit(-places)
         logs += stats.beta(*shapes).logpdf(p)
     weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    gaps = discrepancies(
-        np.column_stack([drawn[:, 0], drawn[:, 0] ** 2]), [weights @ places, weights @ places**2]
-    )
+    truth = [weights @ places, weights @ places**2]
+    found = [drawn[:, 0], drawn[:, 0] ** 2]
+    if weight:
+        truth += [weights @ lam, weights @ np.log(lam), weights @ (places * lam)]
+        found += [drawn[:, 2], np.log(drawn[:, 2]), drawn[:, 0] * drawn[:, 2]]
+    gaps = discrepancies(np.column_stack(found), truth)
     assert np.abs(gaps).max() < LIMIT
     none = np.arange(0)
     drawn = np.array(
         [
-            (draw_base_given(given(0.0, RATE), rng, start, theta, none), start.values[:, 0].copy())[1]
+            (draw_base_given(Beta(*BASE), rng, start, theta, none), start.values[:, 0].copy())[1]
             for _ in range(4000)
         ]
     )
-    assert stats.kstest(drawn[:, 0], stats.norm(0.0, SPREAD).cdf).pvalue > 1e-4
-    assert stats.kstest(drawn[:, 1], stats.gamma(SHAPE, scale=RATE / SHAPE).cdf).pvalue > 1e-4
+    laws = [stats.norm(0.0, SPREAD), stats.gamma(SHAPE, scale=RATE / SHAPE)]
+    laws += [stats.gamma(weight, scale=LAMBDA / (weight - 1.0))] if weight else []
+    for values, law in zip(drawn.T, laws, strict=True):
+        assert stats.kstest(values, law.cdf).pvalue > 1e-4
 
 
-def test_the_prior_predictive_has_place_and_rate_integrated_out() -> None:
-    known, rng = family(), np.random.default_rng(2)
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_the_prior_predictive_has_the_base_integrated_out(weight: float) -> None:
+    known, rng = family(weight=weight), np.random.default_rng(2)
     y = known.sample(known.draw(rng, 200_000), rng)
     edges = np.array([-0.95, -0.6, 0.0, 0.5, 1.1, 1.8])
     below = np.array([(y < edge).mean() for edge in edges])
@@ -233,7 +258,12 @@ def test_the_prior_predictive_has_place_and_rate_integrated_out() -> None:
 def test_unseen_components_are_of_the_states_own_base() -> None:
     """A record of one, given place and rate, by its distribution function, of narrow ones too."""
     known, rng = family(), np.random.default_rng(3)
-    base = np.array([[[-1.5], [0.01]], [[0.4], [0.3]], [[1.0], [3.0]], [[-3.0], [1e-5]]])
+    base = np.array(
+        [
+            *([[-1.5], [0.01], [0.16]], [[0.4], [0.3], [0.7]]),
+            *([[1.0], [3.0], [0.01]], [[-3.0], [1e-5], [0.16]]),
+        ]
+    )
     empty = Measures.unseen(4, 2)
     settled = settle_rest(empty, known, base)
     assert settled.counts.tolist() == [8] * 4 and not settled.rest.any()
@@ -248,9 +278,10 @@ def test_unseen_components_are_of_the_states_own_base() -> None:
             assert one.weights @ known.cdf(one.atoms, np.full(8, at)) == pytest.approx(level, abs=0.025)
 
 
-def test_measures_drawn_from_the_prior_vary_as_base_and_process_do() -> None:
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_measures_drawn_from_the_prior_vary_as_base_and_process_do(weight: float) -> None:
     """Var of the mean of P: E[1 / (1 + alpha)] of what is within a base measure, and all that is between."""
-    known, rng, draws, alpha = family(), np.random.default_rng(7), 20_000, 1.5
+    known, rng, draws, alpha = family(weight=weight), np.random.default_rng(7), 20_000, 1.5
     base = known.draw_base(rng, draws)
     drawn = draw_measures(Measures.unseen(draws, 2), np.full(draws, alpha), 0.0, known, rng, base)
     means = drawn.moments(known)[0]
@@ -260,20 +291,23 @@ def test_measures_drawn_from_the_prior_vary_as_base_and_process_do() -> None:
     assert means.mean() == pytest.approx(0.5, abs=0.02) and means.var() == pytest.approx(truth, rel=0.05)
 
 
-def test_densities_of_components_are_less_their_means() -> None:
+@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+def test_densities_of_components_are_less_their_means(weight: float) -> None:
     """By SciPy, in t and p given t: the mean of each is its entropy, but for the sign."""
-    known, rng = family(), np.random.default_rng(8)
+    known, rng = family(weight=weight), np.random.default_rng(8)
     base = known.draw_base(rng, 5)
     a, b = known.draw_given(rng, base)
     found = known.centred_log_density({"a": a, "b": b}, base)
-    for i, ((place,), (rate,)) in enumerate(base):
-        of_total = stats.gamma(4.0, scale=1.0 / rate)
-        of_share = stats.beta(*Oracle((*BASE, LAMBDA, place)).around(a[i] + b[i]))
+    for i, row in enumerate(base[:, :, 0]):
+        of_total = stats.gamma(4.0, scale=1.0 / row[1])
+        of_share = stats.beta(*Oracle(base_of(*row)).around(a[i] + b[i]))
         meant = of_total.logpdf(a[i] + b[i]) + of_total.entropy()
         meant += of_share.logpdf(a[i] / (a[i] + b[i])) + of_share.entropy()
         assert found[i] == pytest.approx(meant, rel=1e-6, abs=1e-6)
     law = stats.gamma(SHAPE, scale=RATE / SHAPE).logpdf(base[:, 1, 0])
     law += stats.norm(0.0, SPREAD).logpdf(base[:, 0, 0])
+    if weight:
+        law += stats.gamma(weight, scale=LAMBDA / (weight - 1.0)).logpdf(base[:, 2, 0])
     assert np.ptp(known.log_base(base) - law) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -283,16 +317,20 @@ def test_counts_agree_with_records() -> None:
     y = rng.normal(0.2, 0.1, 60)
     z = y + rng.laplace(0.0, 0.3, 60)
     model, mixing = Model(("laplace", 0.3), BASE, 0.0, (2.0, 2.0), "beta"), PitmanYor(1.0, 0.0, 2.0, 2.0)
-    chain = samplers.chain("neal8-3", model, z, rng_of("beta counts beside records"), learned=learned())
+    start = learned(WEIGHT)
+    chain = samplers.chain("neal8-3", model, z, rng_of("beta counts beside records"), learned=start)
     chain.keep(1, 1000)
     chain.proceed(4_000)
     counts = tally(z, np.arange(-1.0, 2.0 + 1e-9, 0.06), 0.06)
-    other = CountsMixture(counts, samplers.channel(model), Beta(*BASE), mixing, learned())
+    other = CountsMixture(counts, samplers.channel(model), Beta(*BASE), mixing, start)
     run = other.make_chain(rng_of("beta records beside counts"))
     run.keep(1, 1000)
     run.proceed(3_000)
     one, two = ({name: values for name, (_, values) in each.take().items()} for each in (chain, run))
-    for pick in (lambda base: base[:, 0, 0], lambda base: np.log(base[:, 1, 0])):
+    for pick in (
+        lambda base: base[:, 0, 0],
+        *(lambda base, row=row: np.log(base[:, row, 0]) for row in (1, 2)),
+    ):
         (a, b), (c, d) = (batch_means(pick(base).astype(float)) for base in (one["base"], two["base"]))
         assert abs(a - c) < 4.5 * np.hypot(b, d) + 0.02
     (a, b), (c, d) = (batch_means(np.asarray(k, float)) for k in (one["n_clusters"], two["n_clusters"]))
@@ -301,16 +339,16 @@ def test_counts_agree_with_records() -> None:
 
 @pytest.mark.parametrize("kind", ["neal8-3", "blocked", "counts"])
 def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
-    """Place, rate and the steps of their moves are part of what is kept, also while burning in."""
-    model = Model(("laplace", 0.6), BASE, 0.0, (2.0, 2.0), "beta")
+    """Place, rate, lambda and the steps of their moves are part of what is kept, also while burning in."""
+    model, start = Model(("laplace", 0.6), BASE, 0.0, (2.0, 2.0), "beta"), learned(WEIGHT)
     z = np.repeat([-0.6, 0.3, 0.4, 1.5], 10)
     counts, mixing = tally(z, np.arange(-1.0, 2.0 + 1e-9, 0.03), 0.03), PitmanYor(1.0, 0.0, 2.0, 2.0)
 
     def make(seed: int) -> Any:
         rng = np.random.default_rng(seed)
         if kind != "counts":
-            return samplers.chain(kind, model, z.copy(), rng, truncation=40, learned=learned())
-        return CountsMixture(counts, samplers.channel(model), Beta(*BASE), mixing, learned()).make_chain(rng)
+            return samplers.chain(kind, model, z.copy(), rng, truncation=40, learned=start)
+        return CountsMixture(counts, samplers.channel(model), Beta(*BASE), mixing, start).make_chain(rng)
 
     whole, first, second = make(1), make(1), make(2)
     for chain in (whole, first):
@@ -321,6 +359,6 @@ def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
     second.restore(first.snapshot())
     second.proceed(40)
     one, other = ({name: values for name, (_, values) in chain.take().items()} for chain in (whole, second))
-    assert one["base"].shape == (28, 2, 1) and len(set(one["base"][:, 1, 0])) == 28
+    assert one["base"].shape == (28, 3, 1) and len(set(one["base"][:, 2, 0])) == 28
     for name in ("base", "weights", "theta", "concentration"):
         np.testing.assert_array_equal(one[name], other[name])

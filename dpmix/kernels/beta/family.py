@@ -15,7 +15,17 @@ from typing import Any, Self, cast
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import LEAST, Floats, Layout, Learned, centred_gamma, log_density_of_base
+from dpmix.kernels.layout import (
+    LEAST,
+    Floats,
+    Layout,
+    Learned,
+    centred_gamma,
+    draw_weights,
+    log_density_of_base,
+    log_density_of_weights,
+    weights_of,
+)
 
 _LEAST = 1e-10
 _CHUNK = 1 << 20
@@ -25,6 +35,7 @@ _RULE = 100
 _KEPT = 64
 _LEAST_RATE = 1e-8  # as chains have it
 _NARROW, _FARTHEST_PLACE, _PLACES = 400.0, 12.0, 120
+_LAMBDAS = 16
 
 
 class BetaKernel(ABC):
@@ -223,9 +234,10 @@ class BetaGamma(BetaKernel):
 #     logit m ~ N(logit m0, spread^2),            r ~ Gamma(k, k / r0),
 #     t ~ Gamma(a_shape + b_shape, r),            p ~ Beta(a_shape + lam t m, b_shape + lam t (1 - m)),
 #
-# with m and r the same for all components of a draw. A saved state has values of its own, `base` (2, 1): the
-# logit of m, and r. Given t a record of an unseen component is taken for the beta of its mean and variance,
-# which it is where components are narrow.
+# with m and r the same for all components of a draw, and lam, where it is learned, of a gamma law under which
+# 1 / lam has the mean that it has where it is not. A saved state has values of its own, `base` (2, 1): the
+# logit of m, and r; (3, 1) with lam. Given t a record of an unseen component is taken for the beta of its
+# mean and variance, which it is where components are narrow.
 
 
 @dataclass(frozen=True)
@@ -244,6 +256,8 @@ class LearnedBeta(Learned, BetaKernel):
         Of the gamma prior of the rate, k above.
     lo, width, logit
         As in `BetaKernel`.
+    weight : float
+        Shape of the gamma prior of the weight of the place; 0 where it is lam in all states.
     """
 
     a_shape: float
@@ -255,6 +269,7 @@ class LearnedBeta(Learned, BetaKernel):
     lo: float
     width: float
     logit: bool = False
+    weight: float = 0.0
 
     @property
     def centre(self) -> float:
@@ -266,29 +281,33 @@ class LearnedBeta(Learned, BetaKernel):
         """The shape of a + b."""
         return self.a_shape + self.b_shape
 
-    def around(self, place: Floats, total: Floats) -> tuple[Floats, Floats]:
-        """Return both shapes of p given logits of places, and t."""
-        along = self.lam * total
+    def around(self, place: Floats, total: Floats, lam: Floats | float) -> tuple[Floats, Floats]:
+        """Return both shapes of p given logits of places, t, and weights of the places."""
+        along = lam * total
         return self.a_shape + along * special.expit(place), self.b_shape + along * special.expit(-place)
 
     def draw_base(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw logits of places, and rates, from their priors, shape (size, 2, 1)."""
+        """Draw logits of places, rates, and lam where it is learned, from the prior: (size, 2 or 3, 1)."""
         place = self.centre + self.spread * rng.standard_normal(size)
         rate = rng.gamma(self.shape, self.rate / self.shape, size)
-        return np.stack([place, np.maximum(rate, _LEAST_RATE)], axis=1)[:, :, None]
+        rows = [place, np.maximum(rate, _LEAST_RATE)]
+        if self.weight:
+            rows.append(draw_weights(rng, self.weight, self.lam, size))
+        return np.stack(rows, axis=1)[:, :, None]
 
     def draw_given(self, rng: np.random.Generator, base: Floats) -> Floats:
-        """Draw an atom from each of the base measures (size, 2, 1)."""
+        """Draw an atom from each of the base measures (size, 2 or 3, 1)."""
         total = rng.gamma(self.shapes, 1.0 / base[:, 1, 0])
-        one, other = (rng.gamma(shape) for shape in self.around(base[:, 0, 0], total))
+        lam = weights_of(base, self.lam)[:, 0]
+        one, other = (rng.gamma(shape) for shape in self.around(base[:, 0, 0], total, lam))
         return np.maximum(np.stack([one, other]) * (total / (one + other)), 1e-300)
 
     def log_density(self, atoms: Floats, base: Floats) -> Floats:
-        """Return the log density of (log a, log b) at atoms (2, .., size) given base measures (.., 2, 1)."""
+        """Return the log density of (log a, log b) at atoms (2, R, size) given base measures (R, .., 1)."""
         log_a, log_b = np.log(atoms)
         log_total = np.logaddexp(log_a, log_b)
         total = np.exp(log_total)
-        one, other = self.around(base[..., 0, :], total)
+        one, other = self.around(base[..., 0, :], total, weights_of(base, self.lam))
         found = one * (log_a - log_total) + other * (log_b - log_total) - special.betaln(one, other)
         found += self.shapes * (np.log(base[..., 1, :]) + log_total) - base[..., 1, :] * total
         return np.asarray(found - special.gammaln(self.shapes))
@@ -301,7 +320,7 @@ class LearnedBeta(Learned, BetaKernel):
         """
         t, weights = special.roots_genlaguerre(nodes, self.shapes - 1.0)
         total = t / base[:, 1]
-        one, other = self.around(base[:, 0], total)
+        one, other = self.around(base[:, 0], total, weights_of(base, self.lam))
         narrow = total / (one + other + total + 1.0)
         return np.asarray(weights / weights.sum()), np.stack(
             [(narrow * one).ravel(), (narrow * other).ravel()]
@@ -309,11 +328,11 @@ class LearnedBeta(Learned, BetaKernel):
 
     @cached_property
     def _rule(self) -> tuple[Floats, Floats, Floats]:
-        """Nodes and weights over the base measure with place and rate integrated out.
+        """Nodes and weights over the base measure with place and rate integrated out, and lam where learned.
 
-        Even steps in log t and logit p. With r integrated out t r0 / k has a beta prime law (shapes, k),
-        whose tail is heavy: components narrower than those of t = `_NARROW` are taken for these, which are
-        narrow beside the prior of the place.
+        Even steps in log t and logit p, and in log lam. With r integrated out t r0 / k has a beta prime law
+        (shapes, k), whose tail is heavy: components narrower than those of t = `_NARROW` are taken for these,
+        which are narrow beside the prior of the place.
         """
         unit = self.shape / self.rate
         t = np.linspace(np.log(min(1e-3 * unit, 1.0)), np.log(_NARROW), 50)
@@ -324,32 +343,43 @@ class LearnedBeta(Learned, BetaKernel):
         x = np.linspace(-_FARTHEST_PLACE, _FARTHEST_PLACE, 2 * _PLACES + 1)
         places = np.linspace(-5.0, 5.0, _PLACES + 1)
         of_place, place = np.exp(-0.5 * places**2), self.centre + self.spread * places
-        one, other = (shape[:, :, None] for shape in self.around(place[:, None], np.exp(t)))
         left, right = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
-        density = np.exp(one * left + other * right - special.betaln(one, other))
-        of_x = np.tensordot(of_place / of_place.sum(), density, axes=1)
-        of_x /= of_x.sum(axis=1, keepdims=True)
+        of_x = np.zeros((t.size, x.size))
+        for chance, lam in zip(*self._lambdas(), strict=True):
+            one, other = (shape[:, :, None] for shape in self.around(place[:, None], np.exp(t), lam))
+            density = np.exp(one * left + other * right - special.betaln(one, other))
+            given = np.tensordot(of_place, density, axes=1)
+            of_x += chance * given / given.sum(axis=1, keepdims=True)
         total, share = np.exp(t)[:, None], special.expit(x)
         weights = of_total[:, None] * of_x
         return (total * share).ravel(), (total * special.expit(-x)).ravel(), weights.ravel()
 
+    def _lambdas(self) -> tuple[Floats, Floats]:
+        """Return weights and nodes of lam under its prior, at even steps of its logarithm."""
+        if not self.weight:
+            return np.ones(1), np.array([self.lam])
+        u = np.linspace(-12.0 / self.weight, 2.5, _LAMBDAS)
+        chance = np.exp(self.weight * u - np.exp(u))
+        return np.asarray(chance / chance.sum()), np.asarray(np.exp(u) * self.lam / (self.weight - 1.0))
+
     def centred_log_density(self, parameters: Mapping[str, Floats], base: Floats | None = None) -> Floats:
         """Return log densities of a + b, and of a / (a + b) given it, each less its mean, shape (size,).
 
-        `base` (size, 2, 1): place and rate of each.
+        `base` (size, 2 or 3, 1): place and rate, or weight too, of each.
         """
         assert base is not None  # which such chains have
         a, b = (np.maximum(parameters[name], LEAST) for name in ("a", "b"))
-        one, other = self.around(base[:, 0, 0], a + b)
+        one, other = self.around(base[:, 0, 0], a + b, weights_of(base, self.lam)[:, 0])
         mean = special.digamma(one + other)
         left, right = np.log(a / (a + b)) - special.digamma(one), np.log(b / (a + b)) - special.digamma(other)
         of_share = (one - 1.0) * (left + mean) + (other - 1.0) * (right + mean)
         return np.asarray(centred_gamma(base[:, 1, 0] * (a + b), self.shapes, 1.0) + of_share)
 
     def log_base(self, base: Floats) -> Floats:
-        """Return the log prior density of place and rate (.., 2, 1), up to a constant; shape (..,)."""
+        """Return the log prior density of place, rate and weight (.., 2 or 3, 1), up to a constant."""
         centre, spread = np.array([self.centre]), np.array([self.spread])
-        return log_density_of_base(base, centre, spread, self.shape, np.array([self.rate]))
+        found = log_density_of_base(base, centre, spread, self.shape, np.array([self.rate]))
+        return found + log_density_of_weights(base, self.weight, self.lam)
 
 
 _GAMMAS = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
@@ -366,6 +396,18 @@ def _interval(c: Mapping[str, float]) -> tuple[float, float]:
     return c["domain_lo"], c["domain_hi"] - c["domain_lo"]
 
 
+def _learned(c: Mapping[str, float]) -> LearnedBeta:
+    """Return the family of what a file holds of a learned base measure."""
+    lam, spread, shape = c["base_lambda"], c["base_place_sd"], c["base_rate_shape"]
+    lo, width = _interval(c)
+    return LearnedBeta(
+        *(c["base_a_shape"], c["base_b_shape"], c["base_a_rate"], lam, spread, shape, lo, width),
+        weight=c.get("base_lambda_shape", 0.0),
+    )
+
+
+_LEARNED = (*_GAMMAS, "base_lambda", "base_place_sd", "base_rate_shape", *_DOMAIN)
+
 LAYOUTS = (
     Layout(
         "beta",
@@ -380,16 +422,17 @@ LAYOUTS = (
         "learned_gamma",
         ("a", "b"),
         ("a", "b"),
-        (*_GAMMAS, "base_lambda", "base_place_sd", "base_rate_shape", *_DOMAIN),
+        _LEARNED,
         learned=("base_place", "base_rate"),
-        family=lambda c, _: LearnedBeta(
-            c["base_a_shape"],
-            c["base_b_shape"],
-            c["base_a_rate"],
-            c["base_lambda"],
-            c["base_place_sd"],
-            c["base_rate_shape"],
-            *_interval(c),
-        ),
+        family=lambda c, _: _learned(c),
+    ),
+    Layout(
+        "beta",
+        "learned_gamma_lambda",
+        ("a", "b"),
+        ("a", "b"),
+        (*_LEARNED, "base_lambda_shape"),
+        learned=("base_place", "base_rate", "base_lambda"),
+        family=lambda c, _: _learned(c),
     ),
 )

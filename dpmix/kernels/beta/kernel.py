@@ -12,7 +12,7 @@ the closer the narrower they are, as under a normal-inverse-gamma one: with t = 
     t ~ Gamma(a_shape + b_shape, rate),    p | t ~ Beta(a_shape + lam t m, b_shape + lam t (1 - m)),
 
 m the place. At lam = 0 this is the base measure of independent gammas of one rate. What is learned are the
-logit of the place, which moves on a slice, and the rate, which is conjugate: the smaller, the narrower
+logit of the place and lam, which move on slices, and the rate, which is conjugate: the smaller, the narrower
 components are. Components that are taken along keep (a + b) rate, and the distance of log a - log b from the
 place in units of the root of the rate, which nearly takes them to themselves a priori: `carry` tells the rest
 of the ratio.
@@ -38,9 +38,11 @@ from dpmix.kernels.kernel_functions import (
 from dpmix.kernels.learned_base import (
     LOCATION,
     SCALE,
+    WEIGHT,
     carry,
     component_terms,
     draw_base_given,
+    draw_weight,
     gather,
     with_base,
 )
@@ -50,8 +52,8 @@ from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 
 A, B = 0, 1
 
-LAMBDA = 0.16  # weight of a learned place: a cluster's mean varies around it by its variance over this
 _LEAST_RATE = 1e-8  # clusters of some hundred thousandths of the interval
+_LOWEST, _HIGHEST = -600.0, 50.0  # logarithms of lam
 STEPS = 5  # Langevin steps a call
 TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
 LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
@@ -62,7 +64,8 @@ class Beta(NamedTuple):
     """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), (y - lo) / width ~ Beta(a, b).
 
     See methods, section 4. The base measure is restricted to 1e-100 < a, b < 1e100. Under a `lam` above 0
-    it is the one around a place above, which is given as a logit, and a_rate is b_rate.
+    it is the one around a place above, which is given as a logit, and a_rate is b_rate; a cluster's mean
+    varies around it by about the cluster's variance over `lam`.
     """
 
     a_shape: float
@@ -101,7 +104,7 @@ class Beta(NamedTuple):
     @property
     def learned_constants(self) -> dict[str, float]:
         """What a chains file holds besides where these are learned."""
-        return {"base_lambda": LAMBDA}
+        return {"base_lambda": self.lam}
 
     @property
     def least_scale(self) -> float:
@@ -377,7 +380,8 @@ def _with_beta(kernel: Beta, values):
         return kernel
     rate = values[SCALE, 0]
     shapes = kernel.a_shape, kernel.b_shape
-    return Beta(shapes[0], rate, shapes[1], rate, kernel.lo, kernel.width, LAMBDA, values[LOCATION, 0])
+    lam = values[WEIGHT, 0] if values.shape[0] > WEIGHT else kernel.lam
+    return Beta(shapes[0], rate, shapes[1], rate, kernel.lo, kernel.width, lam, values[LOCATION, 0])
 
 
 @gather.register
@@ -407,26 +411,35 @@ def _terms_beta(kernel: Beta):
     return kernel.a_shape + kernel.b_shape, 1.0, 0.0
 
 
-class PlaceCurve(NamedTuple):
-    """The log density of the place of a beta kernel's base measure, given components."""
+class BaseCurve(NamedTuple):
+    """The log density of one number of a beta kernel's base measure, given components and the others.
+
+    `row`: LOCATION, of the logit of the place, or WEIGHT, of the logarithm of lam.
+    """
 
     kernel: Any
+    learned: Any
     theta: Any
     slots: Any
-    centre: float
-    spread: float
+    row: int
 
 
 @log_height.register
-def _log_height(curve: PlaceCurve, x):
-    gap = (x - curve.centre) / curve.spread
-    value, kernel = -0.5 * gap * gap, curve.kernel
-    left, right = log_sides(x)
-    share, rest = math.exp(left), math.exp(right)
+def _log_height(curve: BaseCurve, x):
+    kernel, learned = curve.kernel, curve.learned
+    lam, place = kernel.lam, kernel.place
+    if curve.row == WEIGHT:
+        lam = math.exp(x)
+        value = learned.weight[0] * x - learned.weight[1] * lam
+    else:
+        place = x
+        gap = (x - learned.centre[0]) / learned.spread[0]
+        value = -0.5 * gap * gap
+    left, right = log_sides(place)
+    share, rest = lam * math.exp(left), lam * math.exp(right)
     for h in curve.slots:
         a, b = curve.theta[A, h], curve.theta[B, h]
-        along = LAMBDA * (a + b)
-        one, other = along * share, along * rest
+        one, other = (a + b) * share, (a + b) * rest
         left, right = log_sides(math.log(a) - math.log(b))
         value += one * left + other * right - log_beta(kernel.a_shape + one, kernel.b_shape + other)
     return value
@@ -434,18 +447,26 @@ def _log_height(curve: PlaceCurve, x):
 
 @draw_base_given.register
 def _draw_base_of_beta(kernel: Beta, rng, learned, theta, slots):
-    """Draw the rate, which t alone tells of, and the place given p and t, on a slice."""
+    """Draw the rate, which t alone tells of, and given p and t the place, and lam, each on a slice."""
     total = 0.0
     for h in slots:
         total += theta[A, h] + theta[B, h]
     shape = learned.shape + len(slots) * (kernel.a_shape + kernel.b_shape)
-    learned.values[SCALE, 0] = max(rng.standard_gamma(shape) / (learned.rate[0] + total), _LEAST_RATE)
-    centre, spread = learned.centre[0], learned.spread[0]
+    values, spread = learned.values, learned.spread[0]
+    values[SCALE, 0] = max(rng.standard_gamma(shape) / (learned.rate[0] + total), _LEAST_RATE)
+    weighted = len(learned.weight) > 0
     if len(slots) == 0:
-        learned.values[LOCATION, 0] = centre + spread * rng.standard_normal()
+        values[LOCATION, 0] = learned.centre[0] + spread * rng.standard_normal()
+        if weighted:
+            draw_weight(rng, learned, 0, 0.0)
         return
-    curve = PlaceCurve(kernel, theta, slots, centre, spread)
-    x = learned.values[LOCATION, 0]
+    curve = BaseCurve(with_base(kernel, values), learned, theta, slots, LOCATION)
+    x = values[LOCATION, 0]
     level = log_height(curve, x) - rng.standard_exponential()
-    width = spread / math.sqrt(1.0 + LAMBDA * total)  # near to how far it may go
-    learned.values[LOCATION, 0] = draw_on_slice(rng, curve, x, level, 3.0 * width)[0]
+    width = spread / math.sqrt(1.0 + curve.kernel.lam * total)  # near to how far it may go
+    values[LOCATION, 0] = draw_on_slice(rng, curve, x, level, 3.0 * width)[0]
+    if weighted:
+        curve = BaseCurve(with_base(kernel, values), learned, theta, slots, WEIGHT)
+        x = math.log(values[WEIGHT, 0])
+        level = log_height(curve, x) - rng.standard_exponential()
+        values[WEIGHT, 0] = math.exp(draw_on_slice(rng, curve, x, level, 2.0, _LOWEST, _HIGHEST)[0])

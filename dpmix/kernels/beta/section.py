@@ -6,13 +6,18 @@ from typing import Final, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from dpmix.spec.fields import Positive, Section, refusal
-from dpmix.spec.model_section import BASE, Learn, MixtureSection, Pair
+from dpmix.spec.model_section import BASE, LearnAll, MixtureSection, Pair
 
 RECORDS_SD_BETA: Final = (0.0046, 0.3)
 """Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
+RECORDS_SD_BETA_WEIGHTED: Final = (0.0042, 0.295)
+"""Likewise where lambda is learned, too."""
 RECORDS_SD_BETA_FIXED: Final = (0.095, 0.31)
 """Likewise under those where the base measure is not learned."""
+LAMBDA: Final = 0.16
+"""Weight of a learned place of beta kernels, as of normal ones; where it is learned 1 / lambda has the mean
+that it has here."""
 PLACE_SPREAD: Final = 1.8
 """Prior standard deviation of the logit of a learned place of beta kernels: near to even over the bounds."""
 
@@ -37,11 +42,12 @@ class BetaBase(Section):
     a_rate: Positive | None = Field(None, description="Gamma rate of the first parameter.")
     b_shape: Positive | None = Field(None, description="Gamma shape of the second parameter.")
     b_rate: Positive | None = Field(None, description="Gamma rate of the second parameter.")
-    learn: Learn | None = Field(
+    learn: LearnAll | None = Field(
         None,
         description="Whether the rate, the same of both, is learned with the mixture, a_rate the mean of "
         "its prior, and a place around which clusters lie; with the numbers left out these are "
-        "Gamma(2, 0.2). Default: false where the numbers are given, true where model.base is left out.",
+        "Gamma(2, 0.2). Default: false where the numbers are given; where model.base is left out, all: "
+        "lambda, too, for narrow clusters far apart.",
     )
 
     @property
@@ -59,7 +65,7 @@ class BetaBase(Section):
         if self.learn and self.a_rate != self.b_rate:
             raise refusal(
                 "b_rate",
-                f"{self.b_rate:g} must be a_rate ({self.a_rate:g}) where learn is true: both have one rate",
+                f"{self.b_rate:g} must be a_rate ({self.a_rate:g}) where the base is learned: both have one rate",
             )
         return self
 
@@ -90,30 +96,33 @@ class BetaMixture(MixtureSection):
     def base_in_words(self, bounds: Sequence[Pair] | None, *, grouped: bool = False) -> str:
         """Name the base measure, and say what it means."""
         given, learned = self.gammas, self.learns(grouped)
+        weighted = learned and self.learns_weight
         shapes = [(given.a_shape, given.a_rate), (given.b_shape, given.b_rate)]
         words = " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
         if learned:
-            words = f"learned base around {words}: {beta_in_words(given, learned=True)}"
+            words = f"learned base around {words}: {beta_in_words(given, learned=True, weighted=weighted)}"
         else:
             words = f"base {words}"
         if not self.base_from_bounds or not bounds:
             return words
         if learned:
-            return words + self.spread_in_words(bounds[0], RECORDS_SD_BETA, "; the standard deviation")
+            shares = RECORDS_SD_BETA_WEIGHTED if weighted else RECORDS_SD_BETA
+            return words + self.spread_in_words(bounds[0], shares, "; the standard deviation")
         return words + self.spread_in_words(
             bounds[0], RECORDS_SD_BETA_FIXED, ": a priori the standard deviation"
         )
 
 
-def beta_in_words(base: Gammas, *, learned: bool) -> str:
+def beta_in_words(base: Gammas, *, learned: bool, weighted: bool = False) -> str:
     """Say what the base measure of a beta kernel means.
 
-    `learned`: place and rate are learned, and `base` is at the means of their priors.
+    `learned`: place and rate are learned, `base` is at the means of their priors; `weighted`: lambda, too.
     """
     if learned:
         return (
             f"a priori clusters are Beta(a, b) on the bounds around a place in them, with an a + b of about "
-            f"{(base.a_shape + base.b_shape) / base.a_rate:.3g} or more, place and scale learned with them"
+            f"{(base.a_shape + base.b_shape) / base.a_rate:.3g} or more, "
+            f"{'place, scale and how far apart' if weighted else 'place and scale'} learned with them"
         )
     shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*base)
     return f"a priori a cluster is Beta(a, b) on the bounds, {shapes}"

@@ -11,15 +11,16 @@ import numpy as np
 from scipy import linalg, special
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Floats, Layout, Learned, log_density_of_base
-from dpmix.kernels.normal.family import (
-    LearnedNormal,
-    NormalInverseGamma,
+from dpmix.kernels.layout import (
+    Floats,
+    Layout,
+    Learned,
     draw_weights,
+    log_density_of_base,
     log_density_of_weights,
-    rest_weights,
     weights_of,
 )
+from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma, rest_weights
 
 _BASES = 400  # over which the prior predictive is averaged where location and scales are learned
 _SEED = 20

@@ -88,9 +88,11 @@ class NIWBase(Section):
         if not positive_definite(self.Psi):
             raise refusal("Psi", "must be positive definite")
         if self.learn and any(self.Psi[i][j] != 0.0 for i in range(dim) for j in range(i)):
-            raise refusal("Psi", "must be diagonal where learn is true: the scale of each column is learned")
+            raise refusal(
+                "Psi", "must be diagonal where the base is learned: the scale of each column is learned"
+            )
         if self.learn and not self.nu > dim + 1:
-            raise refusal("nu", f"{self.nu:g} must be above {dim + 1} where learn is true")
+            raise refusal("nu", f"{self.nu:g} must be above {dim + 1} where the base is learned")
         return self
 
     def numbers(self) -> NIW:

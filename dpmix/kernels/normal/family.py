@@ -21,7 +21,16 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from dpmix.kernels.layout import LEAST, Floats, Layout, Learned, log_density_of_base
+from dpmix.kernels.layout import (
+    LEAST,
+    Floats,
+    Layout,
+    Learned,
+    draw_weights,
+    log_density_of_base,
+    log_density_of_weights,
+    weights_of,
+)
 
 LEVELS = 500
 FAR = 1e9
@@ -328,24 +337,6 @@ def rest_weights(shape: float, nodes: int) -> tuple[Floats, Floats]:
     """Return weights and values of 1 / g, g ~ Gamma(shape): of Gauss's rule for functions of g."""
     g, weights = special.roots_genlaguerre(nodes, shape - 1.0)
     return np.asarray(weights / weights.sum()), np.asarray(1.0 / g)
-
-
-def weights_of(base: Floats, lam: float) -> Floats:
-    """Return lambda of base measures (size, 2 or 3, d), shape (size, 1); `lam` where it is fixed."""
-    return base[:, 2, :1] if base.shape[1] > 2 else np.full((len(base), 1), lam)
-
-
-def draw_weights(rng: np.random.Generator, shape: float, lam: float, size: int) -> Floats:
-    """Draw lambda from its prior, Gamma(shape, (shape - 1) / lam), under which E(1 / lambda) = 1 / lam."""
-    return np.maximum(rng.gamma(shape, lam / (shape - 1.0), size), 1e-290)
-
-
-def log_density_of_weights(base: Floats, shape: float, lam: float) -> Floats:
-    """Return the log prior density of lambda (.., 3, d), up to a constant; 0 where it is fixed."""
-    if not shape:
-        return np.zeros(base.shape[:-2])
-    scaled = base[..., 2, 0] * (shape - 1.0) / lam
-    return np.asarray((shape - 1.0) * np.log(scaled) - scaled)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class NIGBase(_NIGFields):
             )
         if self.learn and self.a is not None and not self.a > 1.0:
             raise refusal(
-                "a", f"{self.a:g} must be above 1 where learn is true: clusters need a mean variance"
+                "a", f"{self.a:g} must be above 1 where the base is learned: clusters need a mean variance"
             )
         return self
 

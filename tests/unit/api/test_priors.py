@@ -122,7 +122,7 @@ def test_what_is_left_out_follows_the_bounds() -> None:
     assert found.learned.shape == 0.5 and 0.5 / found.learned.rate == pytest.approx(8.0)
     binomial = _simulated({"kind": "binomial", "trials": 9, "epsilon": 4.0}, _dollars(50), EARNINGS, 1)
     beta = _kernel(None, binomial, kernel="beta")
-    assert beta[:2] == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0), "bounds")
+    assert beta[:2] == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0, 0.16, 0.0), "bounds")
     assert (beta.learned.centre, beta.learned.spread, beta.learned.shape) == (0.0, 1.8, 0.5)
     assert 0.5 / beta.learned.rate == pytest.approx(0.2)
     unbounded = dataclasses.replace(release, mechanism={**release.mechanism, "domain": None})
@@ -148,7 +148,7 @@ def test_a_base_is_learned_where_the_spec_says_so() -> None:
     for base in ({"learn": True}, {**numbers, "learn": True}):
         assert _kernel(base, release).learned.weight.size == 0
     for base, key in (
-        ({**numbers, "a": 1.0, "learn": True}, "model.base.a: 1 must be above 1 where learn is true"),
+        ({**numbers, "a": 1.0, "learn": True}, "model.base.a: 1 must be above 1 where the base is learned"),
         ({"empirical": True, "learn": True}, "model.base.learn: the base measure is computed"),
         ({"learn": "yes"}, "model.base.learn: must be true, false or all, not"),
         ({"kind": "truncated_nig", **numbers, "learn": True}, "learn"),
@@ -164,19 +164,24 @@ def test_a_base_of_beta_kernels_is_learned_where_the_spec_says_so() -> None:
     stated = Beta(3.0, 0.5, 1.5, 0.5, -10.0, 20.0)
     assert _kernel(numbers, release, kernel="beta") == (stated, "spec", None)
     kernel, source, learned = _kernel({**numbers, "learn": True}, release, kernel="beta")
-    assert (kernel, source) == (stated, "spec")
+    assert (kernel, source) == (stated._replace(lam=0.16, place=np.log(2.0)), "spec")
     assert learned.centre == pytest.approx(np.log(2.0)) and 0.5 / learned.rate == pytest.approx(0.5)
     fixed = _kernel({"learn": False}, release, kernel="beta")
     assert fixed == (Beta(2.0, 0.2, 2.0, 0.2, -10.0, 20.0), "bounds", None)
     assert _kernel({"learn": True}, release, kernel="beta").learned.spread == pytest.approx(1.8)
+    for base in (None, {"learn": "all"}, {**numbers, "learn": "all"}):
+        learned = _kernel(base, release, kernel="beta").learned
+        assert learned.weight == pytest.approx([2.0, 1.0 / 0.16]) and learned.values[2] == 0.16
+    for base in ({"learn": True}, {**numbers, "learn": True}):
+        assert _kernel(base, release, kernel="beta").learned.weight.size == 0
     for base, text in (
         (
             {**numbers, "b_rate": 0.4, "learn": True},
-            "model.base.b_rate: 0.4 must be a_rate .0.5. where learn is true",
+            "model.base.b_rate: 0.4 must be a_rate .0.5. where the base is learned",
         ),
         ({"a_shape": 1.0, "learn": True}, "model.base.a_rate: missing"),
         ({}, "model.base.a_shape: missing"),
-        ({"learn": "yes"}, "model.base.learn"),
+        ({"learn": "yes"}, "model.base.learn: must be true, false or all, not"),
     ):
         with pytest.raises(SpecError, match=text):
             _kernel(base, release, kernel="beta")

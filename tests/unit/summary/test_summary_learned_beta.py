@@ -1,7 +1,8 @@
-"""A fit of beta kernels by default, from its file on: place and rate of each draw are there, and read."""
+"""A fit of beta kernels by default, from its file on: the base measure of each draw is there, and read."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +27,36 @@ def fitted(path: Path, **model: Any) -> Path:
     return path
 
 
-def test_a_default_fit_has_place_and_rate_in_its_file_and_a_fixed_one_none(tmp_path: Path) -> None:
+def test_a_default_fit_has_its_base_in_its_file_and_a_fixed_one_none(tmp_path: Path) -> None:
     default, fixed = fitted(tmp_path / "a.h5"), fitted(tmp_path / "b.h5", base={"learn": False})
+    some = fitted(tmp_path / "c.h5", base={"learn": True})
     with h5py.File(default) as file:
-        rate, place = (file[f"posterior/{name}"][()] for name in ("base_rate", "base_place"))
-        assert rate.shape == place.shape == (2, 100) and (rate > 0.0).all() and np.ptp(place) > 0.1
-        assert file["constant_data/base_rate_shape"][()] == 0.5
+        drawn = [file[f"posterior/base_{name}"][()] for name in ("place", "rate", "lambda")]
+        assert all(values.shape == (2, 100) and np.ptp(values) > 0.1 for values in drawn)
+        assert drawn[1].min() > 0.0 and drawn[2].min() > 0.0
+        constants = file["constant_data"]
+        assert (constants["base_rate_shape"][()], constants["base_lambda_shape"][()]) == (0.5, 2.0)
+        assert constants["base_lambda"][()] == 0.16
+    with h5py.File(some) as file:
+        assert "base_rate" in file["posterior"] and "base_lambda" not in file["posterior"]
     with h5py.File(fixed) as file:
         assert "base_rate" not in file["posterior"]
-    attrs = read_chains([default]).attrs
-    assert (attrs["base"], attrs["base_from"]) == ("learned_gamma", "bounds")
-    assert family_of(read_chains([default])) == LearnedBeta(2.0, 2.0, 0.2, 0.16, 1.8, 0.5, -10.0, 20.0)
+    chains = read_chains([default])
+    assert (chains.attrs["base"], chains.attrs["base_from"]) == ("learned_gamma_lambda", "bounds")
+    assert chains.base is not None and np.array_equal(chains.base[:, :, 2, 0], drawn[2])
+    known = LearnedBeta(2.0, 2.0, 0.2, 0.16, 1.8, 0.5, -10.0, 20.0)
+    assert family_of(chains) == replace(known, weight=2.0)
+    assert family_of(read_chains([some])) == known
     assert family_of(read_chains([fixed])) == BetaGamma(2.0, 0.2, 2.0, 0.2, -10.0, 20.0)
-    with pytest.raises(DataError, match="differs from .* in model.base"):
-        read_chains([default, fixed])
+    for other in (fixed, some):
+        with pytest.raises(DataError, match="differs from .* in model.base"):
+            read_chains([default, other])
 
 
 def test_a_summary_of_a_default_fit_says_what_is_learned(tmp_path: Path) -> None:
     path = fitted(tmp_path / "a.h5")
-    assert "around a place in them, with an a + b of about 20 or more, place and" in base_in_words(
-        read_chains([path])
-    )
+    words = "around a place in them, with an a + b of about 20 or more, place, scale and how far apart"
+    assert words in base_in_words(read_chains([path]))
     found = dpmix.summarize([path])
     stated = found.to_json()
     assert stated["parameters"]["sd"]["contraction"] is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -219,20 +220,25 @@ def test_runs_agree_with_all_partitions_of_three_records(discount: float) -> Non
 
 
 LEARNED = LearnedBeta(2.0, 2.0, 0.2, 0.16, 1.8, 0.5, BETA.lo, BETA.width)
+WEIGHTED = replace(LEARNED, weight=2.0)
 
 
-def log_prior_of_learned(a: Any, b: Any) -> Any:
-    """Of (log a, log b), with the rate integrated out in closed form, and the place on a grid."""
+def log_prior_of_learned(family: LearnedBeta, a: Any, b: Any) -> Any:
+    """Of (log a, log b), with the rate integrated out in closed form, place and log lambda on a grid."""
     total, share = a + b, a / (a + b)
     scaled, found = total * LEARNED.rate / LEARNED.shape, np.zeros_like(a)
-    for x in np.linspace(-4.0, 4.0, 25):
-        place = special.expit(LEARNED.spread * x)
-        shapes = 2.0 + LEARNED.lam * total * place, 2.0 + LEARNED.lam * total * (1.0 - place)
-        found += np.exp(-0.5 * x * x) * stats.beta.pdf(share, *shapes) * share * (1.0 - share)
+    logs = np.linspace(-5.0, 2.0, 12) if family.weight else np.zeros(1)
+    for x, s in itertools.product(np.linspace(-4.0, 4.0, 25), logs):
+        place, along = special.expit(LEARNED.spread * x), LEARNED.lam * np.exp(s) * total
+        shapes = 2.0 + along * place, 2.0 + along * (1.0 - place)
+        chance = np.exp(-0.5 * x * x + family.weight * s - np.exp(s))
+        found += chance * stats.beta.pdf(share, *shapes) * share * (1.0 - share)
     return np.log(found) + stats.betaprime.logpdf(scaled, 4.0, LEARNED.shape) + np.log(scaled)
 
 
-@pytest.mark.parametrize("family", [TRUNCATED, BETA, LEARNED], ids=["truncated", "beta", "learned beta"])
+@pytest.mark.parametrize(
+    "family", [TRUNCATED, BETA, LEARNED, WEIGHTED], ids=["truncated", "beta", "learned beta", "weighted beta"]
+)
 def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None:
     """Against quadrature over both parameters, on a grid of their logarithms (of the mean: as it is)."""
     rng = np.random.default_rng(3)
@@ -244,8 +250,8 @@ def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None
         logs = (
             stats.gamma.logpdf(a, 2.0, scale=0.5) + stats.gamma.logpdf(b, 3.0, scale=1 / 1.5) + np.log(a * b)
         )
-        if family is LEARNED:
-            logs = log_prior_of_learned(a, b)
+        if isinstance(family, LearnedBeta):
+            logs = log_prior_of_learned(family, a, b)
         logs += stats.beta.logpdf(u[:, None, None], a, b).sum(axis=0)
         both = (a, b)
     else:
