@@ -65,7 +65,8 @@ class BetaBase(Section):
         if self.learn and self.a_rate != self.b_rate:
             raise refusal(
                 "b_rate",
-                f"{self.b_rate:g} must be a_rate ({self.a_rate:g}) where the base is learned: both have one rate",
+                f"{self.b_rate:g} must be a_rate ({self.a_rate:g}) where the base is learned: both have one "
+                "rate",
             )
         return self
 

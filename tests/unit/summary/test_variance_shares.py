@@ -28,6 +28,7 @@ from dpmix.summary.variance import (
     REPLICATES,
     Shares,
     VarianceShares,
+    _base_of_betas,
     _cells,
     _Chain,
     _kernel,
@@ -277,6 +278,34 @@ def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None
         sd = float(np.sqrt((p * (grid - mean) ** 2).sum()))
         assert values.mean() == pytest.approx(mean, abs=0.06 * sd)
         assert values.std() == pytest.approx(sd, rel=0.06)
+
+
+@pytest.mark.parametrize("family", [LEARNED, WEIGHTED], ids=["lambda fixed", "lambda learned"])
+def test_the_base_of_betas_is_drawn_given_their_components(family: LearnedBeta) -> None:
+    """Place and lambda of narrow components far apart, against quadrature."""
+    each, rng = np.array([[30.0, 400.0, 900.0], [80.0, 700.0, 100.0]]), np.random.default_rng(5)
+    atoms, base = np.repeat(each[:, None], 300, axis=1), None
+    kept = []
+    for sweep in range(90):
+        base = _base_of_betas(family, atoms, np.ones((300, 3), dtype=bool), base, rng)
+        if sweep >= 30:
+            kept.append(base[:, [0, -1], 0])
+    total, share = each.sum(axis=0), each[0] / each.sum(axis=0)
+    steps = np.linspace(-7.0, 2.0, 150) if family.weight else np.zeros(1)
+    places, steps = np.meshgrid(np.linspace(-7.0, 7.0, 300), steps)
+    logs = -0.5 * (places / family.spread) ** 2 + family.weight * steps - np.exp(steps)
+    for t, p in zip(total, share, strict=True):
+        along = family.lam * np.exp(steps) * t
+        logs += stats.beta.logpdf(
+            p, 2.0 + along * special.expit(places), 2.0 + along * special.expit(-places)
+        )
+    p = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    found, other = np.moveaxis(np.array(kept), 2, 0)
+    for values, grid in ((found, places), (np.log(other / family.lam), steps))[: 2 if family.weight else 1]:
+        mean = float((p * grid).sum())
+        sd = float(np.sqrt((p * (grid - mean) ** 2).sum()))
+        assert values.mean() == pytest.approx(mean, abs=0.05 * sd)
+        assert values.std() == pytest.approx(sd, rel=0.05)
 
 
 @pytest.mark.parametrize(
