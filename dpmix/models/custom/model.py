@@ -53,6 +53,7 @@ _WRITTEN: Final = {
     "draw_theta": "theta",
     "statistic": "out",
 }
+_AGREEMENT = 1e-6
 _TELLING = ("Untyped", "Unknown attribute", "No implementation", "annot ", "not defined", "Use of")
 
 # The model and its chains
@@ -79,6 +80,12 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custo
         "scale": scales[0] if len(set(scales)) == 1 else (list(scales) or None),
     }
     model = code.hyperparameters(given, known)
+    for key in ("epsilon", "scale"):
+        if known[key] is not None and key in given and not _agree(getattr(model, key), known[key]):
+            raise SpecError(
+                f"model.{key}: {given[key]}, but the release was made with {known[key]}; leave it out, or "
+                "call it otherwise in the class Model where it is another quantity"
+            )
     values = np.ascontiguousarray(release.values, dtype=np.float64)
     released = np.ascontiguousarray(values[:, 0]) if values.shape[1] == 1 else values
     pure = release.epsilon is not None and math.isfinite(release.epsilon) and not release.delta
@@ -90,6 +97,13 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custo
         soma=spec.sampler.kind == "soma",
         bound=math.exp(-float(release.epsilon or 0.0)) if pure else math.nan,
     )
+
+
+def _agree(given: float | Floats, known: Any) -> bool:
+    """Whether numbers or lists are alike: noise is calibrated on a grid, a little above its formula."""
+    one, other = np.ravel(given), np.ravel(known)
+    alike = one.size == other.size or 1 in (one.size, other.size)
+    return alike and bool(np.allclose(one, other, rtol=_AGREEMENT, atol=0.0))
 
 
 class Custom(ParametricModel):

@@ -18,6 +18,7 @@ import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.api.task import build
 from dpmix.errors import DpmixError, SamplerError, SpecError
+from dpmix.laws.every import law_of
 from dpmix.models import sum_augmentation
 from dpmix.models.custom.model import FUNCTIONS, load_code
 from dpmix.spec import load_spec
@@ -397,6 +398,31 @@ def test_a_number_of_records_that_is_not_the_release_s_is_refused(spec: dict[str
     release = replace(find_release(checked, None)[0], n=7)
     with pytest.raises(SpecError, match=r"model\.n: 5, but the release is of 7 records; leave it out"):
         build(checked, release, allow_code=True)
+
+
+@pytest.mark.parametrize("key", ["scale", "epsilon"])
+def test_noise_that_is_not_the_release_s_is_refused(key: str, spec: dict[str, Any], tmp_path: Path) -> None:
+    """A posterior of another mechanism than the release was made by would be confidently wrong."""
+    (tmp_path / "my_model.py").write_text(BERNOULLI.replace("scale", key))
+    law = {"kind": "perturbed_histogram", "bins": 1, "noise": "laplace", "domain": [[0, 1]], "scale": [0.8]}
+    del spec["model"]["scale"]
+    release = replace(find_release(load_spec(spec), None)[0], mechanism=law_of(law), epsilon=2.5)
+    own = {"scale": 0.8, "epsilon": 2.5}[key]
+
+    def built(value: float | None) -> float:
+        checked = load_spec({**spec, "model": spec["model"] | ({} if value is None else {key: value})})
+        return float(getattr(build(checked, release, allow_code=True).law.model, key))
+
+    assert built(None) == own
+    assert built(own * (1.0 + 1e-9)) == own * (1.0 + 1e-9)  # noise is calibrated on a grid
+    with pytest.raises(SpecError) as caught:
+        built(2.0 * own)
+    assert str(caught.value) == (
+        f"model.{key}: {2.0 * own}, but the release was made with {own}; leave it out, or call it otherwise "
+        "in the class Model where it is another quantity"
+    )
+    release = replace(release, epsilon=None, mechanism=law_of({"kind": "elsewhere", "scale": []}))
+    assert built(2.0 * own) == 2.0 * own  # nothing is known of it
 
 
 def test_the_starter_comes_with_its_files(tmp_path: Path) -> None:
