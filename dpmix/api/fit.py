@@ -36,6 +36,7 @@ from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import Run, available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, SpecSource, load_spec
+from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import check_combination
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.load import overrides_of, with_sampler
@@ -80,7 +81,8 @@ class FitResult(Tabulated):
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
         """How many chains of how many draws, and in which file."""
-        many = f"{len(self.chains)} chain{'s' * (len(self.chains) > 1)} of {self.draws:,} draws"
+        each = f"{self.draws:,} draw{'s' * (self.draws > 1)}"
+        many = f"{len(self.chains)} chain{'s' * (len(self.chains) > 1)} of {each}"
         return f"Fit: {many}", [f"{self.path}, {sum(self.seconds):.3g} s of sampling"]
 
     def to_frame(self) -> Frame:
@@ -233,8 +235,9 @@ def plan(
     why = "" if job.why is None else f"; auto takes {job.spec.sampler.kind}, for {job.why}"
     kept = f", {job.task.kept}" if job.task.kept else ""
     return (
-        f"{going_on}sample {run.iterations} sweeps of {job.spec.sampler.kind} given "
-        f"{_counted(job.release, job.task)} (chains {ids}), and keep {run.draws} draws of each{kept}{why}"
+        f"{going_on}sample {counted(run.iterations, 'sweep')} of {job.spec.sampler.kind} given "
+        f"{_counted(job.release, job.task)} (chains {ids}), and keep {counted(run.draws, 'draw')} of each"
+        f"{kept}{why}"
     )
 
 
@@ -244,8 +247,11 @@ def _counted(release: Release, task: Task) -> str:
         return f"{release.n:,} released values by their counts in {len(release.tally.counts):,} cells"
     rows, width = len(task.observed), task.observed[0].size
     if not release.by_record:
-        return f"{rows} {release.mechanism.rows_name} of {release.n} records"
-    return f"{rows} released values" if width == 1 else f"{rows} records of {width} released numbers each"
+        names = release.mechanism.rows_name
+        return f"{rows} {names.removesuffix('s') if rows == 1 else names} of {counted(release.n, 'record')}"
+    if width == 1:
+        return counted(rows, "released value")
+    return f"{counted(rows, 'record')} of {width} released numbers each"
 
 
 # What is checked before anything is sampled

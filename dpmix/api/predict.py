@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 # Reading records to predict from: a CSV table, in pieces, its columns matched by name
 
-_OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b")
+_OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b(: )?")
 
 PIECE = 1 << 16
 """Records that are predicted at a time."""
@@ -189,7 +189,9 @@ def read_pieces(
     try:
         scan_table(source, [part.name for part in inputs], each)
     except DataError as error:
-        raise DataError(_OWN_KEYS.sub(rf"{keys}\1", str(error))) from None
+        mark = " " if keys == "--" else ": "  # an option stands before its value without a colon
+        said = _OWN_KEYS.sub(lambda key: f"{keys}{key[1]}{mark if key[2] else ''}", str(error))
+        raise DataError(said) from None
     hand_over()
     if not count:
         raise DataError(f"{source} has no records; at least 1 is needed")

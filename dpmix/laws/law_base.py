@@ -32,6 +32,7 @@ from pydantic import (
 )
 
 from dpmix.errors import DataError, DpmixError
+from dpmix.numerics.in_words import brief
 from dpmix.spec.capabilities import Capabilities, counted
 
 if TYPE_CHECKING:
@@ -639,7 +640,7 @@ def _clause(law: type[Law], error: ValidationError) -> str:
 
 def of_scale(scale: Sequence[float]) -> str:
     """Return " of scale 2", or nothing where there is none."""
-    return f" of scale {', '.join(f'{value:.4g}' for value in scale)}" if scale else ""
+    return f" of scale {', '.join(brief(value, 4) for value in scale)}" if scale else ""
 
 
 def whole_where_all_are(values: Floats) -> Floats | Ints:

@@ -49,6 +49,17 @@ def figures(values: Iterable[float]) -> list[str]:
     return names
 
 
+def plainly(text: str, mark: str = ",") -> str:
+    """Write a large number without the exponent that it was written with: 10,000 for 1e+04."""
+    number = float(text) if "e+" in text else math.inf
+    return f"{number:,.0f}".replace(",", mark) if abs(number) < _PLAIN else text
+
+
+def brief(value: float, digits: int) -> str:
+    """Write a number rounded to some significant digits, a large one `plainly`."""
+    return plainly(f"{value:.{digits}g}")
+
+
 def all_of(names: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
+from dpmix.numerics.in_words import brief, plainly
 from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import (
     Gathered,
@@ -300,7 +301,7 @@ class MixtureSection(ModelSection):
         if self.discount != 0 or self.concentration != GammaPrior(shape=shape, rate=rate):
             return ""
         least, most = (share * (bounds[1] - bounds[0]) for share in shares)
-        return f"{of} of all records together {least:.3g} to {most:.3g} with probability 0.95"
+        return f"{of} of all records together {brief(least, 3)} to {brief(most, 3)} with probability 0.95"
 
 
 MixtureSpec = Annotated[MixtureSection, Gathered(KERNELS, "kernel", "normal")]
@@ -346,13 +347,14 @@ def coefficients_in_words(
     middle = alike(bounds[-1][0] + half[-1] * (1.0 + mean[0]), bounds[-1][0])
     ratios = [half[-1] / width for width in half[:-1]]
     slopes = ", ".join(
-        f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"
+        f"{brief(m * ratio, 3)} +- {brief(s * ratio, 3)} on {name}"
         for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
     )
     spread = half[-1] * sd[0]
+    place = f"{plainly(placed(middle, 0.25 * spread))} +- {brief(spread, 3)}"
     return (
-        f"a priori {what} in the middle of the predictors' bounds is {placed(middle, 0.25 * spread)} +- "
-        f"{spread:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
+        f"a priori {what} in the middle of the predictors' bounds is {place}, with "
+        f"slope{'s' * (len(names) > 1)} {slopes}"
     )
 
 

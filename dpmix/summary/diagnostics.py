@@ -23,6 +23,7 @@ from dpmix.results.nodes import (
     Tile,
     figure,
 )
+from dpmix.spec.capabilities import counted
 from dpmix.spec.days import Day, day_text, placed
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
         return replace(found, mean=float(series.flat[0]), sd=0.0, mcse=0.0, note="the same in every draw")
     chains, draws = series.shape
     if draws < MIN_DRAWS:
-        note = f"no diagnostics from {draws} draws a chain (at least {MIN_DRAWS})"
+        note = f"no diagnostics from {counted(draws, 'draw')} a chain (at least {MIN_DRAWS})"
         return replace(found, note=note, beside_prior=beside_prior(series, prior, series.size))
     with np.errstate(all="ignore"):  # a folded series may be constant: R-hat is then the bulk's
         ratio = float(arviz().rhat(series, method="rank")) if chains > 1 else np.nan

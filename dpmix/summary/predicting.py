@@ -103,7 +103,9 @@ class Predictions(Tabulated):
     @property
     def headline(self) -> tuple[str, Sequence[str]]:
         """How many there are, and of what."""
-        return f"Predictions of {len(self):,} records", [f"{self.what[0].upper()}{self.what[1:]}."]
+        return f"Predictions of {len(self):,} record{'s' * (len(self) != 1)}", [
+            f"{self.what[0].upper()}{self.what[1:]}."
+        ]
 
     def to_frame(self) -> Frame:
         """Return one row a record, in the order of the table that they are of."""

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
+from dpmix.numerics.in_words import brief, plainly
 from dpmix.spec.days import alike, placed
 from dpmix.spec.fields import ChosenBy, Number, Positive, Section, refusal, wrong
 from dpmix.spec.model_section import BASE, LEARN, LearnAll, MixtureSection, Pair, check_given
@@ -54,18 +55,20 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False, weighted
 
     `learned`: place and scale are learned, `base` is at the means of their priors; `weighted`: lambda, too.
     """
-    about, middle = f" of {name}" if name else "", placed(base.mu0, 0.25 * base.mean_sd)
+    about, middle = f" of {name}" if name else "", plainly(placed(base.mu0, 0.25 * base.mean_sd))
+    of_mean, of_cluster = (brief(sd, 3) for sd in (base.mean_sd, base.cluster_sd))
     if not math.isfinite(base.cluster_sd):
-        return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
+        near = f"a priori a cluster's mean{about} is near {brief(base.mu0, 4)}"
+        return f"{near}, and no record has a finite variance"
     if learned:
         return (
-            f"a priori clusters{about} lie around a place of {middle} +- {base.mean_sd:.3g} with "
-            f"standard deviations of about {base.cluster_sd:.3g} or less, "
+            f"a priori clusters{about} lie around a place of {middle} +- {of_mean} with "
+            f"standard deviations of about {of_cluster} or less, "
             f"{'place, scale and how far apart' if weighted else 'place and scale'} learned with them"
         )
     return (
-        f"a priori a cluster's mean{about} is {middle} +- {base.mean_sd:.3g}, its standard deviation "
-        f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"
+        f"a priori a cluster's mean{about} is {middle} +- {of_mean}, its standard deviation "
+        f"about {of_cluster}; the standard deviation of a record is {brief(base.record_sd, 4)}"
     )
 
 

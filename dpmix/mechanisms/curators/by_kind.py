@@ -229,7 +229,7 @@ def _agree(one: float, other: float) -> bool:
 
 
 def _pairs_in_words(pairs: Pairs) -> str:
-    return ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in pairs)
+    return ", ".join(f"[{lo:.12g}, {hi:.12g}]" for lo, hi in pairs)
 
 
 def _calibration(spec: Any) -> str:

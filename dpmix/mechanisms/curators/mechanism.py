@@ -27,6 +27,7 @@ from dpmix.errors import PrivacyError
 from dpmix.laws.additive import noise_of_scale
 from dpmix.laws.every import law_of
 from dpmix.mechanisms.curators.private_groups import Groups
+from dpmix.numerics.in_words import brief
 from dpmix.privacy.accounting import Guarantee, compose, sum_up
 from dpmix.privacy.exact import source_of
 from dpmix.privacy.near_outputs import LARGEST_EPSILON, NearOutputs, draw_columns
@@ -404,7 +405,7 @@ class LocalAdditive(Mechanism):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         pairs = zip(self.scale, columns, strict=True)
-        scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        scales = ", ".join(f"{brief(scale, 6)} on {name}" for scale, name in pairs)
         return f"{noise_of_scale(self.kind)} {scales}, {order_in_words(self.order)}"
 
     def _released(

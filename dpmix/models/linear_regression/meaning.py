@@ -33,6 +33,7 @@ from dpmix.models.meaning_base import (
     sum_entries,
 )
 from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_input, parameter_of
+from dpmix.numerics.in_words import brief, plainly
 from dpmix.release.sanitized import Release
 from dpmix.results.nodes import Remark, percent
 
@@ -388,7 +389,7 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     where = f" in {group}" if group else ""
     text = (
         f"Under the fit {percent(share)} of values of {name}{where} lie beyond the public bounds "
-        f"[{', '.join(dates_or_figures(pair))}] and count as clamped to them"
+        f"[{', '.join(plainly(end, '') for end in dates_or_figures(pair))}] and count as clamped to them"
     )
     if response:
         text += (
@@ -466,7 +467,7 @@ def _weighted_quantiles(draws: Floats, weights: Floats, levels: tuple[float, ...
 
 
 def _ends(pair: list[float]) -> str:
-    return " to ".join(f"{end:.3g}" for end in pair)
+    return " to ".join(brief(end, 3) for end in pair)
 
 
 def own_variances(covariance: Floats) -> Floats:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.numerics.in_words import brief
 from dpmix.results.nodes import Array, Each, ResultSection, Table, TableColumn, Tile, by_name
 
 Floats = NDArray[np.float64]
@@ -143,7 +144,7 @@ class Check:
         text += f"{self.overall:.2g}"
         worst = self.farthest
         if worst is not None and worst.p < SUSPECT:
-            text += (
-                f"; farthest out {worst.name}, {worst.observed:.4g} ({worst.lower:.4g} to {worst.upper:.4g})"
-            )
+            figures = (worst.observed, worst.lower, worst.upper)
+            observed, low, high = (brief(figure, 4) for figure in figures)
+            text += f"; farthest out {worst.name}, {observed} ({low} to {high})"
         return f"{text}. {self.visible}" if self.visible else f"{text}."

@@ -594,6 +594,8 @@ def test_summaries_read_a_table_as_it_is_written(line: Path, tmp_path: Path) -> 
         load_spec({"summary": {"at": {"path": "x.parquet", "decimal": ","}}})
     with pytest.raises(DataError, match=r"--delimiter"):
         dpmix.predict(line, other, encoding="latin-1", quiet=True)
+    with pytest.raises(DataError, match=r"say its encoding, such as --encoding latin-1$"):
+        dpmix.predict(line, other, delimiter=";", quiet=True)
 
 
 def test_summaries_take_so_many_records(votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
