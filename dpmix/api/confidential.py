@@ -102,6 +102,7 @@ def release_records(
                 unit=unit or release.unit,
                 dates=release.dates or dated(spec.data),
             )
+            release = release.with_types(None if spec.data is None else spec.data.types)
             if output is not None:
                 write(output, release, force=force)
         entered = None if spending is None else spending.finish(output)  # before anything that may fail

@@ -22,6 +22,7 @@ from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.models.custom.section import CustomModel
 from dpmix.release.release_file import beside, read_release, states_itself
 from dpmix.release.sanitized import Release
+from dpmix.spec.data_section import digits_of
 from dpmix.spec.table_source import TableFiles, is_stream
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
@@ -49,7 +50,7 @@ def find_release(
         When the release cannot be read.
     """
     found, about = _found(spec, release, quiet)
-    return with_unit(found, spec) if about else found, about
+    return with_types(with_unit(found, spec), spec) if about else found, about
 
 
 def with_unit(found: Release, spec: RunSpec) -> Release:
@@ -71,6 +72,28 @@ def with_unit(found: Release, spec: RunSpec) -> Release:
         return found
     unit = stated or (None if spec.data is None else spec.data.unit)
     return found if unit is None else replace(found, unit=unit)
+
+
+def with_types(found: Release, spec: RunSpec) -> Release:
+    """Return a histogram's release with what ``release.types`` or ``data.types`` states of its values.
+
+    Raises
+    ------
+    SpecError
+        When it is of whole numbers, and the type is another.
+    """
+    for key, section in (("release", spec.release), ("data", spec.data)):
+        types = None if section is None else section.types
+        if types is None:
+            continue
+        name, whole = found.mechanism.get("column") or found.columns[0], found.mechanism.get("whole_numbers")
+        if whole and digits_of(types.get(name, "integer")) != 0:
+            raise SpecError(
+                f"{key}.types.{name}: is another than integer, but the release is of whole numbers; take it "
+                "out of the spec, or give the release it describes"
+            )
+        found = found.with_types(types)
+    return found
 
 
 def _found(spec: RunSpec, release: Release | PathLike | None, quiet: bool) -> tuple[Release, bool]:

@@ -211,11 +211,14 @@ class Cells:
         Number of cells of each.
     grids : tuple of Grid or None
         Grid of each column, where it has one.
+    own_edges : tuple of float
+        Of the bins of the only column, where they are not equal.
     """
 
     columns: tuple[Column, ...]
     shape: tuple[int, ...]
     grids: tuple[Grid | None, ...]
+    own_edges: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -294,6 +297,8 @@ class Cells:
         """Return the edges of a numeric column's cells, shape (cells + 1,); midpoints between runs."""
         grid, bounds = self.grids[index], self.columns[index].bounds
         assert bounds is not None  # numeric
+        if self.own_edges:
+            return np.array(self.own_edges)
         if grid is not None:
             return grid.edges
         runs = self.runs(index)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
-from pydantic import Field
+from pydantic import Field, Strict
 
 from dpmix.laws.law_base import (
     Floats,
@@ -25,7 +25,8 @@ from dpmix.laws.law_base import (
     Whole,
     is_number,
 )
-from dpmix.numerics.equal_cells import equal_edges
+from dpmix.numerics.equal_cells import equal_edges, halfway
+from dpmix.numerics.in_words import brief
 from dpmix.spec.capabilities import counted
 
 _FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
@@ -116,9 +117,9 @@ class SumsOfGroups(Statistic):
     def _done_by_groups(self, sums: str, n: int) -> str:
         (of_sizes, of_sums), (by, private) = self.scale, self.by_groups
         return (
-            f"Laplace noise of scale {of_sums:.4g} was added to the {sums} of {n} records{by}, and of scale "
-            f"{of_sizes:.4g} to the sizes of these groups, which were released for all of them together"
-            f"{private}."
+            f"Laplace noise of scale {brief(of_sums, 4)} was added to the {sums} of {n} records{by}, and of "
+            f"scale {brief(of_sizes, 4)} to the sizes of these groups, which were released for all of them "
+            f"together{private}."
         )
 
 
@@ -126,11 +127,18 @@ class SumsOfGroups(Statistic):
 
 
 class HistogramLaw(Law):
-    """A release that depends on the records through their counts in equal bins, in each group if any."""
+    """A release that depends on the records through their counts in equal bins, in each group if any.
+
+    Where the values of the column are `whole_numbers`, as its curator says beforehand, a bin is what it holds
+    of them.
+    """
 
     clamps = True
     bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     domain: OnePair
+    whole_numbers: Annotated[
+        bool, Strict(), Says("does not state whether values are whole numbers, true or false")
+    ] = False
 
     @property
     def noise_scale(self) -> float:
@@ -157,9 +165,26 @@ class HistogramLaw(Law):
         """Return what the bins' shares are multiplied by in what is released, and its covariance."""
         raise NotImplementedError
 
-    def edges(self) -> Floats:
+    def bin_edges(self) -> Floats:
         """Return the edges of the bins, in the units of the data."""
         return equal_edges(self.domain[0], self.bins)
+
+    def edges(self) -> Floats:
+        """Return the edges between which a fit takes the records of a bin to lie.
+
+        These are the bins' own. Whole numbers stand for all that rounds to them, so that inner edges are
+        halfway between the last one of a bin and the first of the next: of bins of 1.25 from 0 on, 1.5, 2.5,
+        3.5, 4.5, 6.5. Where a bin holds none they are the bins' own all the same (`uneven`).
+        """
+        return self._halfway() if self.whole_numbers and not self.uneven else self.bin_edges()
+
+    @property
+    def uneven(self) -> bool:
+        """Whether values are whole numbers, and a bin holds none of them."""
+        return self.whole_numbers and not (np.diff(self._halfway()) > 0.0).all()
+
+    def _halfway(self) -> Floats:
+        return halfway(self.bin_edges())
 
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return the numbers of the records; see `Law`."""

@@ -407,10 +407,11 @@ class OfBins:
         """Take the bins from the law of a histogram."""
         self.law = expect(chains.mechanism, HistogramLaw)
         self.edges, self.of_draws = self.law.edges(), not self.law.counts_bins
+        self._bin_edges = self.law.bin_edges()
         self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
         self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
         self.per = float(len(chains.observed) if self.of_draws else chains.n)
-        self.bins = bins_in_words(self.edges, date=dated_of(chains).only)
+        self.bins = bins_in_words(self._bin_edges, date=dated_of(chains).only)
 
     @property
     def names(self) -> list[str]:
@@ -422,7 +423,7 @@ class OfBins:
         if not self.of_draws:
             return released.ravel()
         bins, groups = self.edges.size - 1, len(self.law.group_names)
-        cells = cell_of(released[:, 0] if groups else released.ravel(), self.edges)
+        cells = cell_of(released[:, 0] if groups else released.ravel(), self._bin_edges)
         if groups:
             cells += bins * released[:, 1].astype(np.int64)
         return np.bincount(cells, minlength=bins * max(1, groups)).astype(np.float64)
@@ -433,7 +434,7 @@ class OfBins:
             return entries
         cells = rng.permutation(np.repeat(np.arange(entries.size), entries.astype(np.int64)))
         codes, bins = np.divmod(cells, self.edges.size - 1)
-        left, right = self.edges[bins], self.edges[bins + 1]
+        left, right = self._bin_edges[bins], self._bin_edges[bins + 1]
         draws = left + rng.random(bins.size) * (right - left)
         return np.column_stack([draws, codes]) if self.law.groups else np.asarray(draws)
 

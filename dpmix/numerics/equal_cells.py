@@ -34,6 +34,22 @@ def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
 
 
+def halfway(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return inner edges between whole numbers, halfway from the last one below each to the first from it on.
+
+    Parameters
+    ----------
+    edges : float64 array (cells + 1,)
+        Of cells that hold their lower edge, as `equal_edges` gives them.
+
+    Returns
+    -------
+    ndarray of float64, shape (cells + 1,)
+        With the same ends; increasing where each cell holds a whole number, and end cells more than a half.
+    """
+    return np.concatenate([edges[:1], np.ceil(edges[1:-1]) - 0.5, edges[-1:]])
+
+
 def spread(size: int, most: int) -> NDArray[np.int64]:
     """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
     if size <= most:

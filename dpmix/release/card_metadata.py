@@ -196,7 +196,8 @@ def _prepared(release: Release) -> str:
     found = (
         f"Values of {', '.join(bounded)} beyond their public bounds are clamped to them. " if bounded else ""
     )
-    for column in columns if release.mechanism.origin is None else ():
+    synthetic = release.mechanism.released == "synthetic" and release.mechanism.origin is None
+    for column in columns if synthetic else ():  # others are of values as they are
         digits = digits_of(column.get("type"))
         if digits is not None:
             whole = "whole days" if column.get("date") else "whole numbers"

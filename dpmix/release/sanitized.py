@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from dpmix._version import __version__
 from dpmix.columns.column_units import unit_of
 from dpmix.laws.every import Law, law_of
 from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
+from dpmix.spec.data_section import digits_of
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
 
 if TYPE_CHECKING:
@@ -272,6 +273,14 @@ class Release(Tabulated):
         words = self.guarantee_in_words()
         return guarantee_sentence(self.mechanism, words, private=self.private, simulated=self.simulated)
 
+    def with_types(self, types: Mapping[str, Any] | None) -> Release:
+        """Return it with what types of columns say of a histogram's: that it is of whole numbers."""
+        law = self.mechanism
+        name = law.get("column") or self.columns[0]
+        if law.released != "histogram" or law.get("whole_numbers") or digits_of((types or {}).get(name)) != 0:
+            return self
+        return replace(self, mechanism=law.updated(whole_numbers=True))
+
     def to_frame(self) -> Frame:
         """Return what was released as a table, with labels, dates and bins (`released_table.table_of`)."""
         return table_of(self).frame()
@@ -309,6 +318,8 @@ class Release(Tabulated):
 def done_in_words(law: Law, n: int, *, dates: bool) -> str:
     """Say what was done to n records, of which some columns may be dates, whose noise is in days."""
     words = law.done(n)
+    if law.get("whole_numbers"):
+        words += " Values are whole numbers, and a bin is those that it holds."
     return f"{words} On dates the scale is in days." if dates and law.additive and law.scale else words
 
 
@@ -370,6 +381,8 @@ def public_columns(release: Release) -> list[dict[str, Any]]:
             own["categories"] = list(listed)
         if name in release.dates:
             own["date"] = True
+        if law.get("whole_numbers"):
+            own["type"] = "integer"
         found.append(own | _in_units(release, name, numeric="categories" not in own))
     return found
 

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.columns.dated import NONE, Dated
+from dpmix.laws.every import expect
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 
 if TYPE_CHECKING:
@@ -89,13 +91,15 @@ def shown(summary: Summary, column: str) -> DrawnSteps | None:
         return None
     inside = np.count_nonzero((values >= grid[0]) & (values <= grid[-1]))
     if law.released == "histogram":
-        edges = law.edges()
+        histogram = expect(law, HistogramLaw)
+        counts, edges = np.histogram(values, histogram.bin_edges())[0], histogram.edges()
     else:
         edges = np.linspace(grid[0], grid[-1], _BINS + 1)
         if law.step > edges[1] - edges[0]:  # few possible values: a bin for each
             low = values.min() - 0.5 * law.step
             edges = low + law.step * np.arange(round(np.ptp(values) / law.step) + 2)
-    heights = np.histogram(values, edges)[0] / (values.size * np.diff(edges))
+        counts = np.histogram(values, edges)[0]
+    heights = counts / (values.size * np.diff(edges))
     outside = 1.0 - inside / values.size
     label, what, name = law.pictured
     return DrawnSteps(edges, heights, label, f"The histogram shows {what}.", name, outside)

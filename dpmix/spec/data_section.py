@@ -65,7 +65,7 @@ class DigitsType(Section):
 
 
 def _type_name(value: object) -> object:
-    if not isinstance(value, str):
+    if value not in ("integer", "category"):
         raise wrong("must be integer, category or digits such as {digits: 2}, not {got}", value)
     return value
 
@@ -160,7 +160,8 @@ class ColumnsSection(Section):
     types: ColumnTypes | None = Field(
         None,
         description="What values columns have in synthetic records, by name: integer, category, or {digits: "
-        "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
+        "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded; that of "
+        "a histogram says that its column is of whole numbers, and fits know.",
     )
     unit: Units | None = Field(
         None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dpmix.numerics.in_words import permits_verbatim
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
-_NARROW, _WIDE = 0.25, 10.0  # widths of bins between which it matters which whole numbers they hold
+NARROW, WIDE = 0.25, 20.0
+"""Widths of bins between which it matters which whole numbers they hold."""
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -115,8 +117,9 @@ def of_columns(spec: RunSpec) -> list[str]:
 def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
     """Return what is to be said of bins that do not each hold as many whole numbers, about their centre.
 
-    A fit takes records to lie anywhere in their bin. Of a column without a type this is said where its bounds
-    are whole numbers, ten or more apart. Of wide bins it does not matter, nor of narrow ones.
+    A fit takes records to lie anywhere in their bin, unless the type of the column is integer and each bin
+    holds a whole number. Of a column without a type this is said where its bounds are whole numbers, ten or
+    more apart. Of wide bins it matters little, nor of narrow ones.
     """
     mechanism, data = spec.mechanism, spec.data
     bins = getattr(mechanism, "bins", None)
@@ -131,20 +134,24 @@ def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
         kind, width = types.get(name), (high - low) / bins
         even = width % 1.0 == 0.0 and low % 1.0 == 0.5
         whole = low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
-        matters = _NARROW <= width <= _WIDE and not even and not isinstance(low, Day)
+        matters = NARROW <= width <= WIDE and not even and not isinstance(low, Day)
         if not (matters and (whole if kind is None else kind == "integer")):
             continue
         first, last = math.ceil(low), math.floor(high)
         number = last - first + 1
-        if number < 2:
+        # as a fit takes them where the type is stated (`HistogramLaw.edges`)
+        inner = (math.ceil(low + (high - low) * (i / bins)) - 0.5 for i in range(1, bins))
+        known = all(one < other for one, other in pairwise([low, *inner, high]))
+        if number < 2 or (known and kind is not None):
             continue
-        held = (each for each in range(1, min(number, 2 * int(_WIDE)) + 1) if number % each == 0)
+        held = (each for each in range(1, min(number, 2 * int(WIDE)) + 1) if number % each == 0)
         equal = number // min(held, key=lambda each: abs(math.log(each / width)))
+        cure = f"data.domain: [{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
+        cure = f"data.types: {{{name}: integer}} lets fits know" if known else cure
         found.append(
             f"{'note: where values of' if kind is None else 'warning: values of'} {name} are whole numbers"
             f"{', ' if kind is None else ': '}bins of {width:g} do not hold as many of them each, and mean, "
-            f"sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; data.domain: "
-            f"[{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
+            f"sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"
         )
     return found
 
@@ -207,7 +214,7 @@ def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     if not mechanism.protects:
         return f"{mechanism.kind}, values are not protected"
     stated = ", ".join(f"{key} = {exact(value)}" for key, value in mechanism.requested().items())
-    bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
+    bounds = ", ".join(f"[{lo:.12g}, {hi:.12g}]" for lo, hi in mechanism.domain or ())
     return f"{mechanism.done(grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 

@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpmix.columns.dated import dates_or_figures
 from dpmix.models.meaning_base import BEYOND, MOVED
-from dpmix.numerics.in_words import all_of, permits_verbatim
+from dpmix.numerics.in_words import all_of, brief, permits_verbatim, plainly
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.describe import NARROW as NARROW_BIN
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
 from dpmix.summary.quantities import STANDING_OUT
@@ -167,8 +170,8 @@ def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
         figures = [
             name
             if scalar.prior is None or means == _PREDICTORS  # of these it is what others do not tell
-            else f"{name} (its interval begins at {min(scalar.quantiles.values()):.3g}, the prior's at "
-            f"{scalar.prior[0]:.3g})"
+            else f"{name} (its interval begins at {brief(min(scalar.quantiles.values()), 3)}, the "
+            f"prior's at {brief(scalar.prior[0], 3)})"
             for name, scalar in held.items()
         ]
         if len(figures) > MOST_LISTED:
@@ -333,8 +336,8 @@ def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]
         return []
     text = (
         f"Under the fit {percent(kept.narrow)} of records are of components whose standard deviation is "
-        f"below the width of the cells, {kept.width:.4g}: what the release says of these widths is mostly "
-        "lost; give a smaller sampler.width."
+        f"below the width of the cells, {brief(kept.width, 4)}: what the release says of these widths is "
+        "mostly lost; give a smaller sampler.width."
     )
     return [Remark(text, convergence=False)]
 
@@ -348,10 +351,9 @@ def check_remarks(check: Check, chains: ChainSet) -> list[Remark]:
     if worst is not None and worst.lower <= worst.observed <= worst.upper:
         worst = None
     if worst is not None:
-        where = (
-            f" Farthest out is {worst.name}: {worst.observed:.4g}, where replicates have "
-            f"{worst.lower:.4g} to {worst.upper:.4g}."
-        )
+        figures = (worst.observed, worst.lower, worst.upper)
+        observed, low, high = (brief(figure, 4) for figure in figures)
+        where = f" Farthest out is {worst.name}: {observed}, where replicates have {low} to {high}."
     return [
         Remark(
             "The release is unlike those that the fitted model gives (release check, p = "
@@ -367,7 +369,7 @@ def _of(name: str) -> str:
 
 
 def _pair(bounds: tuple[float, float] | None) -> str:
-    return "" if bounds is None else f"[{', '.join(dates_or_figures(bounds))}]"
+    return "" if bounds is None else f"[{', '.join(plainly(end, '') for end in dates_or_figures(bounds))}]"
 
 
 def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:
@@ -404,7 +406,19 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
         )
     if len(chains.versions) > 1:
         texts.append(f"The chains were run by different versions of dpmix: {all_of(list(chains.versions))}.")
-    return [Remark(text, convergence=False) for text in texts]
+    return [*_uneven(chains.mechanism), *(Remark(text, convergence=False) for text in texts)]
+
+
+def _uneven(law: Law) -> list[Remark]:
+    """Say that a histogram has bins without a whole number, where its values are whole."""
+    if not getattr(law, "uneven", False) or np.diff(law.edges()).max() < NARROW_BIN:
+        return []
+    text = (
+        "Values are whole numbers, and some bins of the release hold none: the fit takes records to lie "
+        "anywhere in their bin, and mean, sd and quantiles are off by up to half a bin; a release of bins "
+        "that each hold as many whole numbers would tell."
+    )
+    return [Remark(text, convergence=False, grave=False)]
 
 
 def _at(attrs: Mapping[str, Any], mechanism: Law) -> str:

@@ -14,6 +14,10 @@ import functools
 import numpy as np
 import pytest
 
+from dpmix.laws.every import expect, law_of
+from dpmix.laws.statistic_laws import HistogramLaw
+from dpmix.models.counts_mixture.model import CountsMixture
+from dpmix.models.counts_mixture.source import HistogramCounts
 from tests.helpers import counts
 from tests.helpers.seeds import rng_of
 from tests.oracles import histograms
@@ -52,7 +56,17 @@ def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
     """Largest gap to the exact posterior, in standard errors."""
     model, exact, table = setting(name, kernel)
     _, z, n = RELEASES[name]
-    chain = counts.histogram(model, z, n).make_chain(rng_of("counts", name, kernel))
+    return gap_of(counts.histogram(model, z, n), exact, table, rng_of("counts", name, kernel), draws)
+
+
+def gap_of(
+    fitted: CountsMixture,
+    exact: histograms.ExactCounts,
+    table: Table,
+    rng: np.random.Generator,
+    draws: int,
+) -> float:
+    chain = fitted.make_chain(rng)
     chain.keep(1, 300)
     chain.proceed(300)
     seen = np.empty((draws, len(exact.counts[0])), dtype=int)
@@ -73,3 +87,25 @@ def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
 )
 def test_posterior_is_exact(name: str, kernel: str) -> None:
     assert worst_gap(name, kernel, 8_000 if kernel == "normal" else 5_000) < PRIMARY
+
+
+@pytest.mark.parametrize(
+    "kind", ["perturbed_histogram", pytest.param("smoothed_histogram", marks=pytest.mark.matrix)]
+)
+def test_bins_of_whole_numbers_are_those_that_they_hold(kind: str) -> None:
+    """-1 and 0, 1, 2 and 3, 4 and 5: a bin from 0.5 to 2 holds 1 alone, which stands for 0.5 to 1.5."""
+    own = {"kind": kind, "bins": 4, "domain": [[-1.0, 5.0]], "whole_numbers": True}
+    if kind == "perturbed_histogram":
+        z, own = np.array([2.6, -0.8, 0.4, 1.7]), own | {"noise": "laplace", "scale": [1.1]}
+        release: histograms.Release = ("counts", (4, "laplace", 1.1, -1.0, 6.0))
+    else:  # draws are anywhere in the bins themselves, 1.7 in that of 1
+        z = np.array([-0.8, 0.2, 1.7, 1.8, 3.6, 0.4])
+        own = own | {"draws": 6, "weight": 0.2, "scale": []}
+        release = ("smoothed", (4, 0.2, -1.0, 6.0))
+    law = expect(law_of(own), HistogramLaw)
+    alpha, base = (2.0, 2.0), BASES["normal"]
+    model = Model(("none", 0.0), base, 0.0, alpha, "normal", len(z))
+    fitted = counts.mixture(model, HistogramCounts(law.likelihood(z[:, None], 4), 4, law.edges()))
+    inner = np.array([0.5, 1.5, 3.5])
+    exact, table = histograms.posterior(release, z, 4, 0.0, alpha, "normal", base, GRID, inner=inner)
+    assert gap_of(fitted, exact, table, rng_of("whole numbers", kind), 8_000) < PRIMARY

@@ -82,14 +82,24 @@ class ExactCounts:
 
 
 def bin_table(
-    release: Release, n: int, kernel: str, base: tuple[float, ...], y: Array, resolution: float = 1.0
+    release: Release,
+    n: int,
+    kernel: str,
+    base: tuple[float, ...],
+    y: Array,
+    resolution: float = 1.0,
+    inner: Array | None = None,
 ) -> tuple[Table, dict[tuple[int, ...], int]]:
-    """Integrals of prod_i F_{bin_i}(theta) for every vector of counts of up to n records, and their index."""
+    """Integrals of prod_i F_{bin_i}(theta) for every vector of counts of up to n records, and their index.
+
+    Edges between the bins are `inner`, those of equal ones where it is left out.
+    """
     m, lo, width = release[1][0], *release[1][-2:]
+    inner = cell_edges(m, lo, width) if inner is None else inner
     law = kernels.kernel(kernel, base)
     theta, log_prior = law.nodes(n, resolution)
     with np.errstate(divide="ignore"):
-        masses = np.log(np.maximum(law.masses(theta, cell_edges(m, lo, width)), 1e-300))
+        masses = np.log(np.maximum(law.masses(theta, inner), 1e-300))
     vectors = sorted(
         {c for c in itertools.product(range(n + 1), repeat=m) if sum(c) <= n}, key=lambda c: (sum(c), c)
     )
@@ -110,10 +120,11 @@ def posterior(
     base: tuple[float, ...],
     y: Array,
     resolution: float = 1.0,
+    inner: Array | None = None,
 ) -> tuple[ExactCounts, Table]:
-    """Sum over the partitions of n records and over their bins."""
+    """Sum over the partitions of n records and over their bins; edges as `bin_table` has them."""
     m = release[1][0]
-    table, index = bin_table(release, n, kernel, base, y, resolution)
+    table, index = bin_table(release, n, kernel, base, y, resolution, inner)
     bins = np.array(list(itertools.product(range(m), repeat=n)))
     counts = np.array([np.bincount(row, minlength=m) for row in bins])
     likelihood = np.array([log_likelihood(release, z, c) for c in counts])

@@ -80,7 +80,7 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     def tabulated(self, values: Floats) -> dict[str, Any]:
         """Return counts by group and bin; see `Law`."""
-        edges, groups = self.edges(), self.group_names or (None,)
+        edges, groups = self.bin_edges(), self.group_names or (None,)
         found: dict[str, Any] = {}
         if self.groups:
             found[next(iter(self.groups))] = [name for name in self.group_names for _ in range(self.bins)]
@@ -99,8 +99,8 @@ class PerturbedHistogramLaw(HistogramLaw):
         """Say what was done to n records."""
         by, private = self.by_groups
         return (
-            f"{noise_added(self.noise, self.scale)} the counts of {counted(n, 'record')}{by} in {self.bins} "
-            f"bins, which were released for all of them together{private}."
+            f"{noise_added(self.noise, self.scale)} the counts of {counted(n, 'record')}{by} in "
+            f"{counted(self.bins, 'bin')}, which were released for all of them together{private}."
         )
 
     def moments(

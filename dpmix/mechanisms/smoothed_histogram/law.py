@@ -80,7 +80,7 @@ class SmoothedHistogramLaw(HistogramLaw):
         from dpmix.mechanisms.channels.count_likelihoods import SmoothedDraws, released
 
         bins, groups = self.bins, max(1, len(self.group_names))
-        cells = cell_of(values[:, 0], self.edges())
+        cells = cell_of(values[:, 0], self.bin_edges())
         if self.groups:
             cells = values[:, 1].astype(np.int64) * bins + cells
         slope = (1.0 - self.weight) * groups * bins / n
@@ -110,7 +110,7 @@ class SmoothedHistogramLaw(HistogramLaw):
         mixed = f"mixed with the uniform density (weight {self.weight:.4g}), {verb} released for all of them"
         by, private = self.by_groups
         each = " in each group" if by else ""
-        return f"{drawn}{by} over {self.bins} bins{each}, {mixed} together{private}."
+        return f"{drawn}{by} over {counted(self.bins, 'bin')}{each}, {mixed} together{private}."
 
     def moments(
         self, values: Floats, column: int, n: int, pair: tuple[float, float] | None

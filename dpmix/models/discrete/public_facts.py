@@ -84,7 +84,8 @@ def public_of(release: Release) -> Public:
         return Public(columns, names, law.cells if law.counted else None)
     histogram = expect(release.mechanism, HistogramLaw)
     column = Column(release.columns[0], histogram.domain[0])
-    return Public((column,), (None,), Cells((column,), (histogram.bins,), (None,)))
+    edges = tuple(histogram.edges().tolist())
+    return Public((column,), (None,), Cells((column,), (histogram.bins,), (None,), edges))
 
 
 def confidential(label: str) -> bool:

@@ -54,6 +54,10 @@ def said(contents: dict[str, Any]) -> list[str]:
             {"data": {**DATA, "types": {"x": 2}}},
             "data.types.x: must be integer, category or digits such as {digits: 2}, not 2",
         ),
+        (
+            {"data": {**DATA, "types": {"x": "float"}}},
+            'data.types.x: must be integer, category or digits such as {digits: 2}, not "float"',
+        ),
         ({"mechanism": "laplace"}, 'mechanism: must be a mapping of keys, not "laplace"'),
         ({"model": {"kind": "mixture", "concentration": {"shape": 1}}}, "model.concentration.rate: missing"),
         ({"model": {"base": {"mu0": "x"}}}, 'model.base.mu0: must be a number, not "x"'),

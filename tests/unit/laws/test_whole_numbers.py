@@ -1,0 +1,131 @@
+"""Histograms of whole numbers: what a release says of them, and between which edges a fit takes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpmix
+from dpmix.api.release_of import find_release
+from dpmix.errors import SpecError
+from dpmix.laws.every import expect, law_of
+from dpmix.laws.statistic_laws import HistogramLaw
+from dpmix.models.discrete.public_facts import public_of
+from dpmix.numerics.equal_cells import cell_of
+from dpmix.release.release_file import read_release
+from dpmix.spec import load_spec
+from tests.helpers.chains_files import states_of_mixture, write_chains
+
+MECHANISM = {"kind": "perturbed_histogram", "bins": 7, "epsilon": 1.0}
+
+
+def law(low: float, high: float, bins: int, **more: Any) -> HistogramLaw:
+    own = {"kind": "perturbed_histogram", "bins": bins, "noise": "laplace", "scale": [1.0]}
+    return expect(law_of(own | {"domain": [[low, high]]} | more), HistogramLaw)
+
+
+@given(st.integers(-40, 40), st.integers(1, 60), st.integers(1, 30), st.sampled_from([0.0, 0.25, 0.5]))
+def test_what_rounds_to_a_whole_number_is_in_its_bin(low: int, width: int, bins: int, apart: float) -> None:
+    made = law(low - apart, low + width + apart, bins, whole_numbers=True)
+    values = np.arange(low, low + width + 1.0)
+    cells = cell_of(values, made.bin_edges())
+    assert made.uneven == (not set(range(bins)) <= set(cells.tolist()))
+    if made.uneven:
+        assert made.edges().tolist() == made.bin_edges().tolist()
+        return
+    for within in (-0.4999, 0.0, 0.4999):
+        assert cell_of(values + within, made.edges()).tolist() == cells.tolist()
+    assert made.edges()[[0, -1]].tolist() == [low - apart, low + width + apart]
+
+
+def test_other_columns_have_the_edges_of_the_bins() -> None:
+    made = law(0.0, 20.0, 16)
+    assert not made.uneven
+    assert made.edges().tolist() == made.bin_edges().tolist()
+    assert made.updated(whole_numbers=False).edges().tolist() == made.bin_edges().tolist()
+    assert made.updated(whole_numbers=True).edges()[:6].tolist() == [0.0, 1.5, 2.5, 3.5, 4.5, 6.5]
+
+
+def spec_of(types: Any = None, section: str = "data") -> dict[str, Any]:
+    own = {"columns": ["age"], "domain": [[0, 100]]} | ({} if types is None else {"types": types})
+    return {section: own, "mechanism": MECHANISM, "model": {"kind": "mixture"}}
+
+
+def released(path: Path, types: Any = None, **mechanism: Any) -> Path:
+    spec = spec_of(types)
+    spec["mechanism"] = MECHANISM | mechanism
+    ages = np.random.default_rng(3).poisson(30.0, 50).astype(float)
+    dpmix.privatize(spec, path, data={"age": ages}, quiet=True, yes=True)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["perturbed_histogram", "smoothed_histogram"])
+def test_a_release_says_that_values_are_whole_numbers(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the type that its curator states beforehand, and never by a look at the values."""
+    more = {"draws": 5} if kind == "smoothed_histogram" else {}
+    plain = read_release(released(tmp_path / "plain.h5", kind=kind, **more))
+    assert "whole_numbers" not in plain.mechanism.stated()
+    assert plain.with_types({"other": "integer", "age": "category"}) is plain
+    path = released(tmp_path / "whole.h5", {"age": "integer"}, kind=kind, **more)
+    found = read_release(path)
+    assert found.mechanism.get("whole_numbers") is True
+    assert found.done().endswith(" Values are whole numbers, and a bin is those that it holds.")
+    capsys.readouterr()
+    shown = dpmix.show(path).to_json()
+    assert shown["columns"] == [{"name": "age", "domain": [0.0, 100.0], "type": "integer"}]
+    card = json.dumps(dpmix.card(path))
+    assert "rounded" not in card  # as synthetic records are
+
+
+def test_an_analyst_may_know_it_of_a_release_that_does_not_say(tmp_path: Path) -> None:
+    path = released(tmp_path / "r.h5")
+    for types in ({"age": "integer"}, {"age": {"digits": 0}}):
+        of_both = spec_of(types)
+        of_both["data"]["path"] = "ages.csv"
+        for spec in (spec_of(types, "release"), of_both):
+            found, _ = find_release(load_spec(spec), path)
+            assert found.mechanism.get("whole_numbers") is True
+    found, _ = find_release(load_spec(spec_of({"age": {"digits": 1}}, "release")), path)
+    assert found.mechanism.get("whole_numbers") is None
+
+
+def test_another_type_contradicts_a_release_of_whole_numbers(tmp_path: Path) -> None:
+    path = released(tmp_path / "r.h5", {"age": "integer"})
+    with pytest.raises(SpecError) as caught:
+        find_release(load_spec(spec_of({"age": {"digits": 2}}, "release")), path)
+    assert str(caught.value) == (
+        "release.types.age: is another than integer, but the release is of whole numbers; take it out of the "
+        "spec, or give the release it describes"
+    )
+    for types in (None, {"age": "integer"}):
+        found, _ = find_release(load_spec(spec_of(types, "release")), path)
+        assert found.mechanism.get("whole_numbers") is True
+
+
+def test_cells_of_the_discrete_model_are_what_bins_hold(tmp_path: Path) -> None:
+    found = read_release(released(tmp_path / "r.h5", {"age": "integer"}))
+    cells = public_of(found).cells
+    assert cells is not None
+    assert cells.edges(0).tolist() == expect(found.mechanism, HistogramLaw).edges().tolist()
+    assert cells.edges(0).tolist() == [0.0, 14.5, 28.5, 42.5, 57.5, 71.5, 85.5, 100.0]
+
+
+@pytest.mark.parametrize(("bins", "said"), [(24, True), (20, False), (200, False)])
+def test_bins_without_a_whole_number_are_a_doubt(bins: int, said: bool, tmp_path: Path) -> None:
+    """Of narrow ones it does not matter."""
+    made = law(0.0, 20.0, bins, whole_numbers=True)
+    states = [states_of_mixture(20, np.random.default_rng(1))]
+    chains = write_chains(tmp_path / "c.h5", states, attrs={"mechanism": json.dumps(made.stated())})
+    summary = dpmix.summarize(chains, quiet=True)
+    words = "some bins of the release hold none"
+    assert said == any(words in reason for reason in summary.verdict.reasons)
+    assert said == any(words in warning for warning in summary.to_json()["warnings"])
+    assert not said or summary.verdict.answer != "usable"
