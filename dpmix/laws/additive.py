@@ -155,11 +155,14 @@ class Noisy(Additive):
     ----------
     variance_of_unit : float
         Variance of the noise of scale 1.
+    fourth_of_unit : float
+        Fourth moment of the noise of scale 1; NaN where it is not known.
     reach : float
         Scales beyond which hardly any noise lies.
     """
 
     variance_of_unit: ClassVar[float]
+    fourth_of_unit: ClassVar[float] = math.nan
     reach: ClassVar[float]
 
     scale: Scales
@@ -185,6 +188,15 @@ class Noisy(Additive):
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Add noise; see `Law`."""
         return latent + draw_noise(self.noise, scale, latent.shape, rng)
+
+    def hidden_sd(self, records: float, scale: float) -> float:
+        """Return the sd up to which a group of so many records is hardly told from records at one value.
+
+        Their variance is then below two standard errors of the estimate that the moments of z give of it,
+        which are the root of the variance of the squared noise over the number of records.
+        """
+        of_square = (self.fourth_of_unit - self.variance_of_unit**2) * scale**4
+        return math.sqrt(2.0 * math.sqrt(of_square / records))
 
     @property
     def blur(self) -> float:

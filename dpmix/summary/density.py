@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.kernels.normal.family import levels_of_nodes
+from dpmix.laws.additive import Noisy
 from dpmix.models.meaning_base import BAND_DRAWS
 from dpmix.numerics.equal_cells import spread
 from dpmix.run.chains_reader import Block, Chains, read_chains
@@ -24,7 +26,17 @@ from dpmix.summary.fitted_columns import (
     labels,
     public_bounds,
 )
-from dpmix.summary.quantities import PILED, Wanted, cdf, outside, piled_up, quantiles, quantities
+from dpmix.summary.quantities import (
+    PILED,
+    HiddenPile,
+    Wanted,
+    cdf,
+    hidden_pile,
+    outside,
+    piled_up,
+    quantiles,
+    quantities,
+)
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, join, settle_rest, state_measures
 
 if TYPE_CHECKING:
@@ -346,6 +358,8 @@ class DensityPosterior:
         the cell that has most, and in the one where most are piled up (these two from a few draws).
     joint : Joint or None
         Density of both columns, where there are two.
+    hidden : mapping of str to HiddenPile
+        Of columns that have one.
     """
 
     densities: Mapping[str, Density]
@@ -356,6 +370,7 @@ class DensityPosterior:
     beyond: Mapping[str, float]
     cells: tuple[float, float, float] | None = None
     joint: Joint | None = None
+    hidden: Mapping[str, HiddenPile] = field(default_factory=dict)
 
     @property
     def density(self) -> Density:
@@ -416,17 +431,22 @@ def posterior_density(
         densities[work.column.name], bias = work.finish(of_column(last, work.column), parts, level, rng)
     series = {name: values for work in works for name, values in work.series.items()}
     beyond = {work.column.name: work.beyond for work in works if work.beyond is not None}
+    hidden = {work.column.name: work.hidden for work in works if work.hidden is not None}
     if several is None:
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
-        return DensityPosterior(densities, only, bias, series, some.size * count, beyond, works[0].cells)
+        return DensityPosterior(
+            densities, only, bias, series, some.size * count, beyond, works[0].cells, hidden=hidden
+        )
     distance, bias = joint_distance(batches, several, chains.generator(0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
         joint = joint_density(join([part for _, part in states]), several, names, axes)
     series |= related
-    return DensityPosterior(densities, distance, bias, series, some.size * count, beyond, joint=joint)
+    return DensityPosterior(
+        densities, distance, bias, series, some.size * count, beyond, joint=joint, hidden=hidden
+    )
 
 
 def draw_block(
@@ -475,6 +495,8 @@ class _Work:
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         law = chains.mechanism
         self.edges = law.edges()[1:-1] if law.provides("edges") else np.empty(0)
+        self.noisy = (law, chains.n, _scale_of(chains, number)) if isinstance(law, Noisy) else None
+        self.hidden: HiddenPile | None = None
         self.mass_beyond = self.mass_outer = self.fullest = self.piled = 0.0
 
     @property
@@ -504,17 +526,32 @@ class _Work:
         self, drawn: Measures, batches: list[Measures], level: float, rng: np.random.Generator
     ) -> tuple[Density, float]:
         """Return the density with its bands, and the bias of its squared distance from the prior."""
-        family = self.column.family
+        family, few = self.column.family, drawn.take(spread(drawn.counts.size, _FEW))
+
+        def below(place: float) -> float:
+            return float(cdf(few, family, np.full(few.counts.size, place)).mean())
+
         if self.edges.size:
-            few = drawn.take(spread(drawn.counts.size, _FEW))
-            self.fullest, self.piled = fullest_shares(
-                self.edges, lambda edge: float(cdf(few, family, np.full(few.counts.size, edge)).mean())
-            )
+            self.fullest, self.piled = fullest_shares(self.edges, below)
+        if self.noisy is not None:
+            law, n, scale = self.noisy
+            ends = self.bounds or (float(self.grid[0]), float(self.grid[-1]))
+            own = float(self.series[self.column.label("sd")].mean())
+            if (
+                own > math.sqrt(law.variance_of_unit) * scale
+            ):  # else the shape's contraction says what is hidden
+                self.hidden = hidden_pile(*ends, below, lambda share: law.hidden_sd(n * share, scale), scale)
         lower, upper = bands(drawn, self.grid, level, family)
         distance, bias = distance_from_prior(batches, family, rng)
         prior, mean = family.predictive(self.grid), self.total / self.states
         shown = is_resolved(self.grid, mean, join(batches), family)
         return Density(self.grid, mean, lower, upper, prior, distance, resolved=shown), bias
+
+
+def _scale_of(chains: Chains, number: int) -> float:
+    """Return the scale of the noise on a fitted column, NaN where the chains do not have it."""
+    scales = chains.arrays.get("noise_scale", chains.constants.get("noise_scale", math.nan))
+    return float(np.ravel(scales)[number])
 
 
 def fullest_shares(edges: Floats, below: Callable[[float], float]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ What a spec wants of them of each column, and the share of records beyond the pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -429,6 +429,65 @@ def most_piled(shares: Sequence[float]) -> float:
     """Return the largest share in a cell that stands out among those beside it, 0 where none does."""
     beside = ([*shares[max(i - 1, 0) : i], *shares[i + 1 : i + 2]] for i in range(len(shares)))
     return max(piled_up(*each) for each in zip(shares, beside, strict=True))
+
+
+@dataclass(frozen=True)
+class HiddenPile:
+    """A narrow group of records under noise on each, which hardly tells them from records at one value.
+
+    Parameters
+    ----------
+    share : float
+        Posterior mean of the share of records within `reach` of `place`.
+    place, reach : float
+    scale : float
+        Of the noise.
+    """
+
+    share: float
+    place: float
+    reach: float
+    scale: float
+
+
+_SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, PILED)
+_PLACES = 2_000  # at which the distribution function is taken
+
+
+def hidden_pile(
+    low: float, high: float, below: Callable[[float], float], reach: Callable[[float], float], scale: float
+) -> HiddenPile | None:
+    """Return the largest group whose records lie so near to each other that noise hides how near; or None.
+
+    Under the fit a share of `PILED` or more is within the reach of one place, and more than `STANDING_OUT`
+    times as many as in as wide a stretch to either side, on average. The reach is that of such a share.
+
+    Parameters
+    ----------
+    low, high : float
+        Where to look.
+    below : callable
+        The distribution function under the fit.
+    reach : callable
+        Up to which sd noise hides that a group of a given share is not at one value.
+    scale : float
+        Of the noise.
+    """
+    grid = np.linspace(low, high, _PLACES)
+    known = np.array([below(place) for place in grid.tolist()])
+    for share, next_larger in zip(_SHARES, (1.0, *_SHARES), strict=False):
+        width = reach(share)
+        if not 2.0 * (grid[1] - grid[0]) < width < 0.5 * (high - low):
+            continue
+        outer, inner, after, last = (np.interp(grid + far * width, grid, known) for far in (-3, -1, 1, 3))
+        within, beside = after - inner, 0.5 * (inner - outer + last - after)
+        piled = (within >= share) & (within <= next_larger) & (within > STANDING_OUT * beside)
+        if piled.any():
+            best = int(np.argmax(np.where(piled, within - beside, -1.0)))
+            place = float(np.interp(inner[best] + 0.5 * within[best], known, grid))  # the median there
+            there = float(np.interp(place + width, grid, known) - np.interp(place - width, grid, known))
+            return HiddenPile(there, place, width, scale)
+    return None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dpmix.columns.dated import dates_or_figures
 from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, brief, permits_verbatim, plainly
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.days import Day, placed
 from dpmix.spec.describe import NARROW as NARROW_BIN
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
@@ -19,12 +20,13 @@ from dpmix.summary.quantities import STANDING_OUT
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 if TYPE_CHECKING:
+    from dpmix.columns.dated import Dated
     from dpmix.laws.every import Law
     from dpmix.run.chains_reader import ChainSet
     from dpmix.summary.chains_account import Acceptance
     from dpmix.summary.check.check_result import Check
     from dpmix.summary.information import InformationKept
-    from dpmix.summary.quantities import Beyond, CellShares
+    from dpmix.summary.quantities import Beyond, CellShares, HiddenPile
 
 MANY = 40
 """Draws from which on it is the level, and not the run, that asks for more than there are."""
@@ -328,6 +330,23 @@ def line_doubt(beyond: Beyond) -> list[str]:
         f"Under the fit {all_of(named)} lie beyond the public bounds: slopes and predictions are of these "
         f"latent values, and not of the table's where it has none there; {PREDICTORS_CURE}."
     ]
+
+
+def hidden_remarks(piles: Mapping[str, HiddenPile], dated: Dated) -> list[Remark]:
+    """Say where records lie so near to each other that noise on each hides whether they are at one value."""
+    found = []
+    for name, pile in piles.items():
+        date = dated.is_curve(name)
+        place = placed(Day(pile.place) if date else pile.place, pile.reach)
+        near = f"{brief(pile.reach, 2)}{' days' if date else ''} of {place}"
+        text = (
+            f"Under the fit {percent(pile.share)} of records{_of(name)} lie within {near}, and noise of "
+            f"scale {brief(pile.scale, 3)} hardly tells them from records at one value: how near to each "
+            "other they are is said by the prior, which quantiles and shares thereabouts depend on; more "
+            "epsilon, or a histogram, would tell."
+        )
+        found.append(Remark(text, convergence=False, grave=False))
+    return found
 
 
 def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:

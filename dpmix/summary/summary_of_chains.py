@@ -40,6 +40,7 @@ from dpmix.summary.remarks import (
     check_remarks,
     convergence_remarks,
     floor_remarks,
+    hidden_remarks,
     information_remarks,
     learning_remarks,
     prior_remarks,
@@ -268,7 +269,7 @@ def summarize_chains(
         before,
         absurd=prior_remarks(prior.within_bounds, bounds),
         held=held_up(series, before, sds_with_floor(columns), options.level),
-        told=[],
+        told=hidden_remarks(posterior.hidden, dated),
         beyond=Beyond(
             posterior.beyond,
             bounds,

@@ -25,6 +25,7 @@ class GaussianLaw(Noisy):
     noise = "gaussian"
     noise_name = "Gaussian noise"
     variance_of_unit = 1.0
+    fourth_of_unit = 3.0
     reach = 8.0
 
     def channel(self, scale: float) -> Any:

@@ -22,6 +22,7 @@ class LaplaceLaw(Noisy):
     noise = "laplace"
     noise_name = "Laplace noise"
     variance_of_unit = 2.0
+    fourth_of_unit = 24.0
     reach = 25.0
 
     def channel(self, scale: float) -> Any:

@@ -19,10 +19,21 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels.beta.family import BetaGamma
 from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal.family import NormalInverseGamma, TruncatedNormalInverseGamma
+from dpmix.laws.additive import Noisy
+from dpmix.laws.every import expect, law_of
 from dpmix.numerics.in_words import figures
 from dpmix.store.h5 import Group
 from dpmix.summary.density import fullest_shares, posterior_density
-from dpmix.summary.quantities import Wanted, cdf, gini, most_piled, outside, quantiles
+from dpmix.summary.quantities import (
+    HiddenPile,
+    Wanted,
+    cdf,
+    gini,
+    hidden_pile,
+    most_piled,
+    outside,
+    quantiles,
+)
 from dpmix.summary.random_measures import Measures, draw_measures
 from tests.helpers.chains_files import (
     BASE,
@@ -394,6 +405,44 @@ def test_a_pile_is_found_beside_a_fuller_cell() -> None:
     assert of(0.2, 0.05, 0.25, 0.25, 0.25) == pytest.approx((0.25, 0.2))  # the first has one beside it
     assert of(0.25, 0.25, 0.25, 0.05, 0.2) == pytest.approx((0.25, 0.2))
     assert of(0.02, 0.095, 0.02, *[0.0865] * 10) == pytest.approx((0.095, 0.0))
+
+
+@pytest.mark.parametrize(("noise", "square"), [("laplace", 20.0), ("gaussian", 2.0)])
+def test_noise_hides_an_sd_up_to_two_standard_errors_of_the_variance(noise: str, square: float) -> None:
+    """Of 400 values of y + noise, y at one value: the variance of z less that of the noise, over releases."""
+    law = expect(law_of({"kind": noise, "scale": [3.0]}), Noisy)
+    rng = np.random.default_rng(8)
+    told = law.draw(np.zeros((20_000, 400)), 3.0, rng).var(axis=1) - law.variance_of_unit * 9.0
+    assert law.hidden_sd(400.0, 3.0) ** 2 == pytest.approx(2.0 * told.std(), rel=0.03)
+    assert law.hidden_sd(400.0, 3.0) ** 2 == pytest.approx(2.0 * 9.0 * math.sqrt(square / 400.0))
+
+
+def test_a_group_that_noise_hides_the_width_of() -> None:
+    """Narrow for its share, and standing out; at any place, and not where a column is smooth."""
+    law = expect(law_of({"kind": "laplace", "scale": [5.0]}), Noisy)
+
+    def found(n: int, *parts: tuple[float, float, float]) -> HiddenPile | None:
+        def below(place: float) -> float:
+            return float(sum(w * stats.norm.cdf(place, mean, sd) for w, mean, sd in parts))
+
+        return hidden_pile(0.0, 100.0, below, lambda share: law.hidden_sd(n * share, 5.0), 5.0)
+
+    wide = (0.55, 38.0, 14.0)
+    pile = found(2_000, wide, (0.45, 40.0, 1.5))
+    assert pile is not None
+    assert pile.place == pytest.approx(40.0, abs=0.5)
+    assert pile.reach == pytest.approx(law.hidden_sd(0.4 * 2_000, 5.0))
+    exact = 0.45 * (1.0 - 2.0 * stats.norm.sf(pile.reach / 1.5))
+    exact += 0.55 * float(np.diff(stats.norm.cdf(40.0 + np.array([-1, 1]) * pile.reach, 38.0, 14.0))[0])
+    assert pile.share == pytest.approx(exact, abs=0.005)
+    assert found(200_000, wide, (0.45, 40.0, 1.5)) is None  # so many tell an sd of 1.5
+    assert found(2_000, wide, (0.45, 40.0, 5.0)) is None
+    assert found(2_000, (1.0, 38.0, 14.0)) is None
+    assert found(2_000, (0.5, 25.0, 6.0), (0.5, 65.0, 8.0)) is None
+    assert found(2_000, (0.95, 38.0, 14.0), (0.05, 40.0, 0.5)) is None  # fewer than a tenth
+    all_there = found(2_000, (1.0, 3.0, 0.5))
+    assert all_there is not None
+    assert all_there.share > 0.95
 
 
 # ---- what fit keeps
