@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError, UsageError
+from dpmix.numerics.in_words import brief
 from dpmix.spec.days import Day
 from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.messages import did_you_mean
@@ -239,19 +240,19 @@ def population_of(section: Any, pair: tuple[float, float]) -> Population:
     told: Any = Day if isinstance(lo, Day) else float  # what is a date is told as one
     cdf: Callable[[Floats], Floats]
     if section.kind == "beta":
-        name = f"Beta({section.a:g}, {section.b:g}) on [{lo:g}, {hi:g}]"
+        name = f"Beta({section.a:g}, {section.b:g}) on [{lo:.12g}, {hi:.12g}]"
         cdf = stats.beta(section.a, section.b, loc=lo, scale=hi - lo).cdf
     elif section.kind == "normal":
-        name = f"N({told(section.mean):g}, {section.sd:g}^2)"
+        name = f"N({told(section.mean):.12g}, {section.sd:.12g}^2)"
         cdf = stats.norm(section.mean, section.sd).cdf
     elif section.kind == "lognormal":
         mu, sigma = section.logarithm
-        name = f"a lognormal with median {np.exp(mu):.4g} and sigma {sigma:.3g}"
+        name = f"a lognormal with median {brief(np.exp(mu), 4)} and sigma {sigma:.3g}"
         cdf = stats.lognorm(sigma, scale=np.exp(mu)).cdf
     else:
         edges, weights = np.array(section.edges), np.array(section.weights)
         steps = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
-        ends = f"[{told(edges[0]):g}, {told(edges[-1]):g}]"
+        ends = f"[{told(edges[0]):.12g}, {told(edges[-1]):.12g}]"
         name = f"a public histogram of {len(weights)} pieces on {ends}"
 
         def cdf(y: Floats) -> Floats:

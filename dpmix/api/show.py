@@ -20,7 +20,7 @@ from dpmix.api.spending import ledger_text, show_ledger
 from dpmix.columns.cells import column_in_words, listed_briefly
 from dpmix.errors import DataError, SpecError
 from dpmix.laws.every import LawError, law_of
-from dpmix.numerics.in_words import guarantee_in_words
+from dpmix.numerics.in_words import guarantee_in_words, plainly
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import (
     Release,
@@ -289,7 +289,7 @@ def _table_of_rows(frame: Frame) -> Table:
 
 def _brief(cell: str, step: float) -> str:
     try:
-        return placed(float(cell), step, 6) if len(cell) > 9 else cell
+        return plainly(placed(float(cell), step, 6), "") if len(cell) > 9 else cell
     except ValueError:
         cell = cell.removesuffix(".000000")  # of a time of day
         return cell if len(cell) <= 40 else f"{cell[:37]}..."

@@ -52,7 +52,9 @@ def figures(values: Iterable[float]) -> list[str]:
 def plainly(text: str, mark: str = ",") -> str:
     """Write a large number without the exponent that it was written with: 10,000 for 1e+04."""
     number = float(text) if "e+" in text else math.inf
-    return f"{number:,.0f}".replace(",", mark) if abs(number) < _PLAIN else text
+    if abs(number) >= _PLAIN:
+        return text
+    return f"{number:,.0f}".replace(",", mark if abs(number) >= 1e4 else "")
 
 
 def brief(value: float, digits: int) -> str:

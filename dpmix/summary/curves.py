@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.columns.dated import NONE, Dated
+from dpmix.numerics.in_words import plainly
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day, placed
 
@@ -160,8 +161,9 @@ def _in_words(found: Density, column: str, level: float, *, date: bool) -> str:
     peak = int(np.argmax(found.mean))
     place, step = found.grid[peak], float(np.ptp(found.grid)) / 100.0
     place = Day(place) if date else float(place)
+    at = plainly(placed(place, step))
     return (
-        f"Density{about}: highest at {placed(place, step)} ({found.mean[peak]:.3g}, {100 * level:g}% band "
+        f"Density{about}: highest at {at} ({found.mean[peak]:.3g}, {100 * level:g}% band "
         f"{found.lower[peak]:.3g} to {found.upper[peak]:.3g}){apart}"
     )
 

@@ -166,11 +166,11 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
     }
     said = describe(load_spec(spec))["model"]
     assert "or less, place, scale and how far apart learned with them" in said
-    assert "of all records together 4,800 to 550,000 with probability 0.95" in said
+    assert "of all records together 4800 to 550,000 with probability 0.95" in said
     spec["model"]["base"] = {"learn": "all"}
     assert describe(load_spec(spec))["model"] == said
     spec["model"]["base"] = {"learn": True}
-    words = "of all records together 5,300 to 540,000 with probability 0.95"
+    words = "of all records together 5300 to 540,000 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]
     spec["model"]["base"] = {"learn": False}
     words = "that of all records together 78,000 to 400,000 with probability 0.95"

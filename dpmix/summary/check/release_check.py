@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpmix.columns.dated import days
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
 from dpmix.models.meaning_base import Replicator, StatisticReplicator, Unavailable, dated_of, meaning_of
+from dpmix.numerics.in_words import plainly
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.days import Day, placed
 from dpmix.summary.check.check_result import Check, Curve, Entry
@@ -293,7 +294,7 @@ def _in_words(piles: Mapping[tuple[str, float], float]) -> tuple[float | None, s
 
     def written(pile: tuple[str, float]) -> str:
         name, value = pile
-        at = placed(value, _step([other for column, other in piles if column == name]))
+        at = plainly(placed(value, _step([other for column, other in piles if column == name])))
         return f"{name} = {at}" if name else at
 
     seen = (
