@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError, say
-from dpmix.numerics.in_words import figure, guarantee_in_words, permits_verbatim
+from dpmix.numerics.in_words import brief, figure, guarantee_in_words, permits_verbatim
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.spec import describe
 
@@ -143,16 +143,17 @@ def _of_cells(subject: Sanitizer, n: int | None) -> list[Caution]:
         return []
     cells, sd = subject.noisy_cells
     total = cells * sd
+    noise = f"noise of standard deviation {brief(sd, 4)}"
+    words = (
+        f"{cells:,} cells with {noise} each add up to {total:,.0f}" if cells > 1 else f"one cell has {noise}"
+    )
     if n is None:
-        text = (
-            f"note: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}: "
-            "with fewer records than that, the release is mostly noise"
-        )
+        text = f"note: {words}: with fewer records than that, the release is mostly noise"
         return [Caution(text)]
     if total <= n:
         return []
     text = (
-        f"warning: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}, "
-        f"more than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
+        f"warning: {words}, more than the {n:,} records: the release is mostly noise; take fewer cells or a "
+        "larger epsilon"
     )
     return [Caution(text, asks=True)]

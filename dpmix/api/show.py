@@ -318,7 +318,7 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
     said = _described(path, str(attrs["spec"]))
     tables = draws_tables(path, held)
     ids = held.ids.tolist()
-    each = ", ".join(map(str, ids))
+    each, drawn = ", ".join(map(str, ids)), f"{draws:,} draw{'s' * (draws != 1)}"
     variables = _variables(held, path)
     created = str(attrs.get("created_at", "unknown"))
     return [
@@ -328,9 +328,7 @@ def sections_of_chains(path: Path) -> list[ResultSection]:
         fact("done", done, done, "release"),
         fact("model", said.get("model"), said.get("model", "")),
         fact("sampler", said.get("sampler"), said.get("sampler", "")),
-        fact(
-            "chains", ids, f"{chains} (ids {each}) x {draws:,} draws, {held.seconds.sum():.3g} s of sampling"
-        ),
+        fact("chains", ids, f"{chains} (ids {each}) x {drawn}, {held.seconds.sum():.3g} s of sampling"),
         ResultSection("draws", draws),
         ResultSection("finished", True),
         ResultSection("seconds", held.seconds.tolist()),

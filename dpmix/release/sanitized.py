@@ -38,7 +38,8 @@ Dates = np.dtype[Any]
 def row_noun(release: Release) -> str:
     """Return what the rows of the released values are called."""
     law = release.mechanism
-    return f"{law.row}s" if release.by_record else law.rows_name
+    names = f"{law.row}s" if release.by_record else law.rows_name
+    return names.removesuffix("s") if len(release.values) == 1 else names
 
 
 def table_of(release: Release) -> Pieces:

@@ -21,6 +21,7 @@ from dpmix.errors import DataError
 from dpmix.numerics import partitions
 from dpmix.numerics.equal_cells import spread
 from dpmix.results.nodes import Array, Each, ResultSection
+from dpmix.spec.capabilities import counted
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
 
 if TYPE_CHECKING:
@@ -154,10 +155,12 @@ class Clustering:
         """Say what the estimate is, and how sure."""
         estimate, ball = self.estimate, self.estimate.ball
         bounds = (ball.vertical_upper.n_clusters, ball.vertical_lower.n_clusters)
+        few, many = bounds
+        between = counted(many, "cluster") if few == many else f"{few} to {many} clusters"
         text = (
             f"{estimate.n_clusters} cluster{'s' * (estimate.n_clusters != 1)} with the least expected "
             f"{LOSS_NAMES[estimate.loss]} ({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of "
-            f"radius {ball.radius:.3g} holds draws of {bounds[0]} to {bounds[1]} clusters; expected ARI "
+            f"radius {ball.radius:.3g} holds draws of {between}; expected ARI "
             f"{estimate.expected_ari:.2f}"
         )
         if estimate.ari is not None:

@@ -275,3 +275,30 @@ def test_in_python(tmp_path: Path) -> None:
     shutil.copy(ROOT / "configs" / "faithful_laplace.yaml", tmp_path / "s.yaml")
     with pytest.raises(DataError, match="no table"):
         dpmix.show(tmp_path / "s.yaml").to_frame()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "released", "given"),
+    [
+        ({"kind": "smoothed_histogram", "bins": 1, "draws": 1}, "1 draw", "given 1 draw of 2 records"),
+        ({"kind": "perturbed_histogram", "bins": 1}, "1 noisy count", "given 1 noisy count of 2 records"),
+    ],
+)
+def test_one_of_a_kind_is_singular(
+    mechanism: dict[str, Any], released: str, given: str, tmp_path: Path, capsys: Any
+) -> None:
+    spec = {"data": {"columns": ["x"], "domain": [[0, 1]]}, "mechanism": mechanism | {"epsilon": 1.0}}
+    path, held = tmp_path / "r.h5", {"x": [0.25, 0.5]}
+    dpmix.privatize(spec, path, data=held, yes=True)
+    text = dpmix.show(path).to_text()
+    assert f"released:   {released}\n" in text
+    assert "1 bins" not in text
+    model = {"model": {"kind": "mixture"}, "sampler": {"iterations": 11, "burn_in": 10, "chains": 1}}
+    (tmp_path / "s.yaml").write_text(json.dumps({"mechanism": spec["mechanism"]} | model))
+    assert "1 cells" not in capsys.readouterr().err
+    code, said, _ = called(
+        capsys, "fit", tmp_path / "s.yaml", "--release", path, "-o", tmp_path / "c.h5", "--dry-run"
+    )
+    assert code == 0
+    assert given in said
+    assert "and keep 1 draw of each" in said
