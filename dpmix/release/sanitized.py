@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.columns.column_units import unit_of
 from dpmix.laws.every import Law, law_of
+from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.spec.data_section import digits_of
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
@@ -278,7 +279,8 @@ class Release(Tabulated):
         """Return it with what types of columns say of a histogram's: that it is of whole numbers."""
         law = self.mechanism
         name = law.get("column") or self.columns[0]
-        if law.released != "histogram" or law.get("whole_numbers") or digits_of((types or {}).get(name)) != 0:
+        known = not isinstance(law, HistogramLaw) or law.whole_numbers
+        if known or digits_of((types or {}).get(name)) != 0:
             return self
         return replace(self, mechanism=law.updated(whole_numbers=True))
 

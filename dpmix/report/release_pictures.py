@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.columns.dated import NONE, Dated
-from dpmix.laws.every import expect
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 
@@ -91,8 +90,9 @@ def shown(summary: Summary, column: str) -> DrawnSteps | None:
         return None
     inside = np.count_nonzero((values >= grid[0]) & (values <= grid[-1]))
     if law.released == "histogram":
-        histogram = expect(law, HistogramLaw)
-        counts, edges = np.histogram(values, histogram.bin_edges())[0], histogram.edges()
+        edges = law.edges()
+        drawn = law.bin_edges() if isinstance(law, HistogramLaw) else edges  # of which draws are
+        counts = np.histogram(values, drawn)[0]
     else:
         edges = np.linspace(grid[0], grid[-1], _BINS + 1)
         if law.step > edges[1] - edges[0]:  # few possible values: a bin for each

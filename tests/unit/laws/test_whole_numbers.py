@@ -19,6 +19,7 @@ from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.discrete.public_facts import public_of
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.release_file import read_release
+from dpmix.report.release_pictures import shown
 from dpmix.spec import load_spec
 from tests.helpers.chains_files import states_of_mixture, write_chains
 
@@ -129,3 +130,20 @@ def test_bins_without_a_whole_number_are_a_doubt(bins: int, said: bool, tmp_path
     assert said == any(words in reason for reason in summary.verdict.reasons)
     assert said == any(words in warning for warning in summary.to_json()["warnings"])
     assert not said or summary.verdict.answer != "usable"
+
+
+def test_pictures_have_draws_where_fits_take_their_records(tmp_path: Path) -> None:
+    """Draws are in the bins themselves; of 4.7, which is in that of 0 to 4, the area is from -0.5 to 4.5."""
+    own = {"kind": "smoothed_histogram", "bins": 4, "draws": 5, "weight": 0.25, "scale": []}
+    stated = own | {"domain": [[-10.0, 10.0]], "whole_numbers": True}
+    drawn = np.array([-9.0, -0.2, 4.7, 4.9, 8.0])
+    path = write_chains(
+        tmp_path / "c.h5",
+        [states_of_mixture(20, np.random.default_rng(1))],
+        observed=drawn,
+        attrs={"mechanism": json.dumps(stated)},
+    )
+    steps = shown(dpmix.summarize(path, quiet=True), "")
+    assert steps is not None
+    assert steps.edges.tolist() == [-10.0, -5.5, -0.5, 4.5, 10.0]
+    assert (steps.heights * np.diff(steps.edges)).tolist() == pytest.approx([0.2, 0.2, 0.4, 0.2])
