@@ -451,6 +451,7 @@ class HiddenPile:
 
 
 _SHARES = (0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, PILED)
+_OVERLAP = 1.2  # of the stretches of shares that go with these, as a reach moves the share within it
 _PLACES = 2_000  # at which the distribution function is taken
 
 
@@ -481,7 +482,7 @@ def hidden_pile(
             continue
         outer, inner, after, last = (np.interp(grid + far * width, grid, known) for far in (-3, -1, 1, 3))
         within, beside = after - inner, 0.5 * (inner - outer + last - after)
-        piled = (within >= share) & (within <= next_larger) & (within > STANDING_OUT * beside)
+        piled = (within >= share) & (within <= _OVERLAP * next_larger) & (within > STANDING_OUT * beside)
         if piled.any():
             best = int(np.argmax(np.where(piled, within - beside, -1.0)))
             place = float(np.interp(inner[best] + 0.5 * within[best], known, grid))  # the median there

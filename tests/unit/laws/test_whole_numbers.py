@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.errors import SpecError
-from dpmix.laws.every import expect, law_of
+from dpmix.laws.every import LawError, expect, law_of
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.discrete.public_facts import public_of
 from dpmix.numerics.equal_cells import cell_of
@@ -147,3 +147,9 @@ def test_pictures_have_draws_where_fits_take_their_records(tmp_path: Path) -> No
     assert steps is not None
     assert steps.edges.tolist() == [-10.0, -5.5, -0.5, 4.5, 10.0]
     assert (steps.heights * np.diff(steps.edges)).tolist() == pytest.approx([0.2, 0.2, 0.4, 0.2])
+
+
+@pytest.mark.parametrize("stated", [1, "yes", None])
+def test_a_file_states_it_as_true_or_false(stated: Any) -> None:
+    with pytest.raises(LawError, match="does not state whether values are whole numbers, true or false"):
+        law(0.0, 20.0, 16, whole_numbers=stated)

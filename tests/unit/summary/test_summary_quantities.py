@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -443,6 +444,30 @@ def test_a_group_that_noise_hides_the_width_of() -> None:
     all_there = found(2_000, (1.0, 3.0, 0.5))
     assert all_there is not None
     assert all_there.share > 0.95
+
+
+@pytest.mark.parametrize(("scale", "said"), [(1.5, True), (0.2, False), (4.0, False)])
+def test_a_hidden_width_is_a_doubt(scale: float, said: bool, tmp_path: Path) -> None:
+    """Two groups of sd 1: little noise tells that; of noise wider than the records the shape is asked."""
+    states = states_of_mixture(60, np.random.default_rng(4), centres=(-5.0, 5.0), n=400, extra=0.0)
+    path = write_chains(
+        tmp_path / "c.h5",
+        [states, states],
+        observed=np.linspace(-8.0, 8.0, 400),
+        constants={"noise_scale": scale},
+        attrs={"mechanism": json.dumps({"kind": "laplace", "scale": [scale], "domain": [[-10.0, 10.0]]})},
+    )
+    found = dpmix.summarize(path, quiet=True)
+    reasons = [
+        each for each in found.verdict.reasons if "hardly tells them from records at one value" in each
+    ]
+    assert bool(reasons) == said
+    if said:
+        assert found.verdict.answer != "usable"
+        words = (
+            r"Under the fit (39|4\d)% of records lie within 1\.[234] of -?(4\.9|5\b).*noise of scale 1\.5 "
+        )
+        assert re.match(words, reasons[0]), reasons
 
 
 # ---- what fit keeps
