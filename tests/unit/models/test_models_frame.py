@@ -27,6 +27,7 @@ from dpmix.run.runner import Run, Stop, chain_generator, run
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.summary_of_chains import TOP_SHARES, summarize_parametric
+from tests.helpers.pages import short_page
 
 PLACES = np.linspace(-3.0, 3.0, 7)
 COLOURS = np.array(["red", "grün", "a/b"])
@@ -259,7 +260,7 @@ def test_summary_files_text_and_report_hold_it(tmp_path: Path) -> None:
     assert text.startswith("x1, x2, 5 records; 95% intervals in brackets\n  beta[0]")
     assert "\nCategories of hue, with 95% intervals: a/b 0." in text
     assert "Clusters" not in text and "beta[1]" in text and "Acceptance: 0." in text
-    page = render(summary)
+    page = short_page(summary)
     # distribution, check, uncertainty, sensitivity, scalars, traces, provenance
     assert page.count("<h2>") == 7
     assert "Distribution of a record" in page and "number of clusters" not in page
@@ -352,7 +353,7 @@ def test_groups_are_summarized_each_on_its_own(tmp_path: Path) -> None:
     assert (curve.about, hue.about) == (" in other", " of hue in other")
     assert list(summary.to_json()["distribution"]) == list(summary.distributions)
     assert "Categories of hue in other, with" in summary.to_text()
-    page = render(summary)
+    page = short_page(summary)
     for about in (" in w/o", " in other", " of hue in w/o", " of hue in other"):
         assert f"{about} of a record. The band" in page
     summary.write(tmp_path / "s.h5", {"level": 0.95})

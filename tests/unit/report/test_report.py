@@ -40,6 +40,7 @@ from tests.helpers.chains_files import (
     write_chains,
     write_kernel,
 )
+from tests.helpers.pages import short_page
 
 NASTY = '<script>alert("1")</script>&'
 VOID = {"meta"}
@@ -153,7 +154,7 @@ def test_a_page_without_warnings_says_so(tmp_path):
     states = [states_of_mixture(1000, rng) for _ in range(2)]
     summary = dpmix.summarize(write_chains(tmp_path / "c.h5", states))
     assert summary.warnings == []
-    assert "No warnings" in render(summary)
+    assert "No warnings" in short_page(summary)
 
 
 def test_a_page_of_no_noise_does_not_speak_of_any(tmp_path):
@@ -162,7 +163,7 @@ def test_a_page_of_no_noise_does_not_speak_of_any(tmp_path):
     spec["mechanism"] = {"kind": "none"}
     nan = float("nan")
     attrs = {"mechanism": '{"kind": "none"}', "epsilon": nan, "delta": nan, "private": False}
-    page = render(dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, attrs=attrs)))
+    page = short_page(dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, attrs=attrs)))
     assert "noise included" not in pictures_of(page)[0]
     assert ">data<" in pictures_of(page)[0]
     assert "No noise was added" in page
@@ -211,7 +212,7 @@ def test_one_chain_alone_has_no_ranks_which_would_be_level(tmp_path):
     rng = np.random.default_rng(3)
     states = [states_of_mixture(30, rng, centres=(0.001,))]
     grid = {"summary": {"grid": [5e5, 1e6, 20]}}  # far from the density
-    page = render(
+    page = short_page(
         dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=a_spec(sampler__iterations=1030) | grid))
     )
     assert "<h2>Traces<" in page and "Ranks" not in page and "1 if chains agree" not in page
@@ -244,7 +245,7 @@ def test_wavelet_coefficients_are_not_drawn_as_values(tmp_path):
     found = beta_summary(tmp_path, "wavelet", np.full((60, 7), 0.5), np.arange(60) % 3, levels=2, scale=[1.0])
     assert shown(found, "") is None
     assert not [p for p in density_figure(found).axes[0].patches if p.get_label().startswith("released")]
-    page = render(found)
+    page = short_page(found)
     assert "noisy wavelet coefficients, is not on this scale" in page
     assert "Clusters of the records" in page
 
@@ -256,7 +257,7 @@ def test_numbers_of_successes_are_drawn_as_unbiased_estimates(tmp_path):
     assert steps.edges == pytest.approx([-1.8, -1.0, -0.2, 0.6, 1.4, 2.2])
     assert steps.heights == pytest.approx(np.array([1, 0, 0, 2, 1]) / (4 * 0.8))
     assert steps.outside == 0.25  # the one at -1.4
-    assert "25% of the rescaled values lie outside" in render(found)
+    assert "25% of the rescaled values lie outside" in short_page(found)
 
 
 def test_outputs_of_a_square_wave_of_few_cells_have_a_bin_each(tmp_path):
@@ -267,7 +268,7 @@ def test_outputs_of_a_square_wave_of_few_cells_have_a_bin_each(tmp_path):
     steps = shown(found, "")
     assert steps.edges == pytest.approx([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0])
     assert steps.heights == pytest.approx([0.5, 0.25, 0.0, 0.0, 0.25])
-    assert "25% of the released outputs lie outside" in render(found)
+    assert "25% of the released outputs lie outside" in short_page(found)
 
 
 def test_outputs_of_a_tally_stand_on_the_scale_of_the_data():
@@ -287,7 +288,7 @@ def test_noisy_counts_are_steps_on_the_scale_of_a_density(tmp_path):
     steps = shown(found, "")
     assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
     assert steps.heights == pytest.approx([0.1, 0.0, 0.3, 0.6])
-    page = render(found)
+    page = short_page(found)
     assert "over the 100 records; 1 below zero is drawn as zero." in page
     assert "Clusters of the records" not in page
     assert "100 records" in found.provenance.guarantee
@@ -300,7 +301,7 @@ def test_released_draws_are_a_histogram_over_the_bins(tmp_path):
     steps = shown(found, "")
     assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
     assert steps.heights == pytest.approx([0.5, 0.25, 0.0, 0.25])
-    assert "The histogram shows the released draws" in render(found)
+    assert "The histogram shows the released draws" in short_page(found)
 
 
 def test_records_are_ordered_by_cluster_and_value(tmp_path):
@@ -311,7 +312,7 @@ def test_records_are_ordered_by_cluster_and_value(tmp_path):
     summary = dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, observed=z))
     assert order_of(summary, summary.clustering).tolist() == [1, 4, 5, 3, 2, 0]
     parsed = Page()
-    page = render(summary)
+    page = short_page(summary)
     parsed.feed(page)
     assert "95% credible ball around it has radius 0;" in parsed.text
     assert len(pictures_of(page)) == 6
@@ -324,7 +325,7 @@ def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):
         tmp_path / "c.h5", "multivariate_normal", [states_of_normals(50, rng) for _ in range(2)]
     )
     summary = summarize_chains(read_chains([path]), SummarySpec())
-    page = render(summary)
+    page = short_page(summary)
     alts = alts_of(page)[:3]
     assert alts[0].startswith("Density of height, highest near ")
     assert alts[1].startswith("Density of weight/kg, highest near ")

@@ -14,12 +14,12 @@ import pytest
 
 import dpmix
 from dpmix.errors import DataError
-from dpmix.report.page import render
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.samplers import chain
 from dpmix.store.h5 import create, reading
 from dpmix.summary.clustering import cluster
 from tests.helpers.fits import small_release, small_spec
+from tests.helpers.pages import short_page
 from tests.helpers.specs import message
 
 N, KEPT = 40, 12
@@ -91,7 +91,7 @@ def test_what_a_summary_says_of_it(tmp_path: Path) -> None:
     assert len(found["subsample"]) == len(found["estimate"]) == KEPT
     with reading(tmp_path / "summary.h5") as root:
         np.testing.assert_array_equal(root.group("clustering")["obs"][()], found["subsample"])
-    assert "of 12 of the 40 records, picked at random" in render(summary)
+    assert "of 12 of the 40 records, picked at random" in short_page(summary)
     every = dpmix.summarize(fitted(tmp_path, "a.h5"))
     assert every.to_json()["clustering"]["subsample"] is None
     assert "subsample" not in every.to_text()

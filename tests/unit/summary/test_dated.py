@@ -19,7 +19,6 @@ from dpmix.errors import DataError, SpecError
 from dpmix.models.linear_regression.model import Units, _labels
 from dpmix.models.meaning_base import dated_of
 from dpmix.report import plots
-from dpmix.report.page import render
 from dpmix.report.release_pictures import curve_figure
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of, day_text
@@ -27,6 +26,7 @@ from dpmix.spec.model_section import coefficients_in_words
 from dpmix.store.html import drawing, on_dates
 from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
+from tests.helpers.pages import short_page
 from tests.helpers.seeds import rng_of
 from tests.helpers.shown_files import write_regression
 
@@ -101,7 +101,7 @@ def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
         drawn.figure.canvas.draw()
         labels = [text.get_text() for text in drawn.get_yticklabels() if text.get_text()]
         assert labels and all(bool(re.fullmatch(r"20\d\d-\d\d-\d\d", label)) is whole for label in labels)
-    page = render(summary)
+    page = short_page(summary)
     assert re.search(
         r'aria-label="Density of day, highest near 202\d-\d\d-\d\d and above a tenth of that '
         r"from 20\d\d-\d\d-\d\d to 20\d\d-",

@@ -20,7 +20,6 @@ from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.models.meaning_base import Unavailable
-from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_file import Stored
 from dpmix.run.chains_reader import NamedChains, read_chains
@@ -35,6 +34,7 @@ from dpmix.summary.sensitivity import (
     sensitivity_remarks,
 )
 from tests.helpers.chains_files import BASE, BETA, NIW, TRUNCATED, a_spec, states_of_mixture, write_chains
+from tests.helpers.pages import short_page
 from tests.oracles.niw import log_with_learned_scales
 
 with warnings.catch_warnings():
@@ -290,7 +290,7 @@ def test_a_prior_against_the_release_is_warned_of_and_a_vague_one_not(tmp_path: 
     found = strong.to_json()["prior_sensitivity"]
     assert found["parameters"]["mean"]["diagnosis"] == "potential prior-data conflict"
     assert found["reason"] is None and found["pareto_k"]["prior"] < 0.7
-    assert "Sensitivity to the prior" in render(strong)
+    assert "Sensitivity to the prior" in short_page(strong)
     vague = dpmix.summarize(one_cluster(tmp_path, 1e-3, "v.h5"))
     assert not any("power scaling" in text for text in vague.warnings)
     row = vague.to_json()["prior_sensitivity"]["parameters"]["mean"]

@@ -11,12 +11,12 @@ import pytest
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.report.page import render
 from dpmix.spec import load_spec
 from dpmix.summary.headline import WELL_LEARNT
 from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import Summary
 from scripts.verification.coverage import DOMAIN, POPULATIONS, SAMPLER
+from tests.helpers.pages import short_page
 from tests.helpers.seeds import seed_of
 
 Draws = dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
@@ -129,7 +129,7 @@ def test_two_groups_far_apart_under_wide_noise_are_not_usable(tmp_path: Path, qu
         kept = tree["shape_contraction"]
         assert list(kept["contraction"][:]) == pytest.approx(list(shape.values()))
     assert WORDS in " ".join(summary.to_text().split())
-    assert WORDS in unescape(render(summary))
+    assert WORDS in unescape(short_page(summary))
 
 
 @pytest.mark.parametrize("population", ["one normal", "evenly spread"])

@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.report.page import render
 from dpmix.spec import load_spec
 from dpmix.spec.combinations import check_combination
 from dpmix.summary.deconvolution import (
@@ -27,6 +26,7 @@ from dpmix.summary.deconvolution import (
     variance_term,
 )
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
+from tests.helpers.pages import short_page
 
 LAPLACE, GAUSSIAN, NONE = Noise("laplace", 2.0), Noise("gaussian", 0.8), Noise("none")
 BY_NAME = pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN, NONE], ids=lambda noise: noise.kind)
@@ -226,11 +226,11 @@ def test_nowhere_when_not_asked(chains, tmp_path):
     assert not [key for key in summary.to_json()["density"] if "baseline" in key]
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         assert "baseline" not in tree["density"]
-    assert "deconvol" not in render(summary)
+    assert "deconvol" not in short_page(summary)
 
 
 def test_in_the_report_when_asked(chains):
-    text = render(dpmix.summarize(chains, overrides=ASKED))
+    text = short_page(dpmix.summarize(chains, overrides=ASKED))
     assert "deconvolution estimate" in text
     assert "it has no band" in text
 

@@ -15,7 +15,6 @@ import dpmix
 from dpmix.kernels.beta.family import BetaGamma
 from dpmix.kernels.normal.family import NormalInverseGamma
 from dpmix.numerics.equal_cells import spread
-from dpmix.report.page import render
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.density import (
     bands,
@@ -28,6 +27,7 @@ from dpmix.summary.density import (
 )
 from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, state_measures
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
+from tests.helpers.pages import short_page
 
 POINTS = np.array([-6.0, -1.0, 0.0, 2.5, 9.0])
 
@@ -418,7 +418,7 @@ def test_a_column_that_is_constant_is_said_to_be_narrower_than_its_grid(tmp_path
         assert "Density: narrower than the gaps of its grid of 200 points, or beyond it" in text
         assert summary.to_json()["density"]["hellinger_from_prior"] > 0.98
         assert "almost nothing" not in text
-        assert "narrower than the gaps of its grid of 200 points" in render(summary)
+        assert "narrower than the gaps of its grid of 200 points" in short_page(summary)
 
 
 def test_a_grid_shows_a_density_down_to_steps_of_about_its_sd():

@@ -21,11 +21,11 @@ from dpmix.laws.transitions import MatrixTransition
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import edges_of, one_column, output_edges, tallied, tally, wide_grid
-from dpmix.report.page import render
 from dpmix.spec import load_spec
 from dpmix.spec.combinations import check_combination
 from dpmix.summary.ems import CELLS, Ems, coarse_edges, estimate, grouped, smoothed
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
+from tests.helpers.pages import short_page
 
 DOMAINS = {"microns": (-3e-6, 5e-6), "dollars": (0.0, 2e5)}
 WAVE = {"kind": "square_wave", "cells": 9, "reach": 2, "ratio": "27/10"}
@@ -277,7 +277,7 @@ def test_both_baselines_in_one_list_and_in_the_report(files):
     assert list(summary.density.baselines) == ["deconvolution_kde", "ems"]
     alone = dpmix.summarize(files["laplace"], overrides=["summary.baseline=deconvolution_kde"])
     np.testing.assert_array_equal(summary.density.baseline, alone.density.baseline)
-    page = render(summary)
+    page = short_page(summary)
     assert "by EM with smoothing; it has no" in page
     assert "with the noise deconvolved" in page
     assert "ems" not in dpmix.summarize(files["laplace"]).to_json()

@@ -18,7 +18,6 @@ from dpmix.kernels.beta.family import BetaKernel, LearnedBeta
 from dpmix.kernels.layout import Floats, find_layout, known_layouts
 from dpmix.kernels.normal.family import LearnedNormal, NormalInverseGamma
 from dpmix.models.discrete.meaning import clean_variance_of_mean
-from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.fitted_columns import family_of
@@ -48,6 +47,7 @@ from tests.helpers.chains_files import (
     write_chains,
     write_kernel,
 )
+from tests.helpers.pages import short_page
 from tests.unit.summary.test_sensitivity import PARTITIONS, Z, held, updated
 
 
@@ -401,7 +401,7 @@ def test_shares_are_in_json_file_text_and_report(tmp_path: Path) -> None:
     assert list(found) == ["mean", "median", "density"]
     assert all(sum(part.values()) == pytest.approx(1.0) for part in found.values())
     assert "Share of the posterior variance: mean" in " ".join(summary.to_text().split())
-    page = render(summary)
+    page = short_page(summary)
     assert "Where the uncertainty comes from" in page and "privacy noise" in page
     with xarray.open_datatree(tmp_path / "s.h5") as tree:
         group = tree["variance_shares"]
@@ -415,7 +415,7 @@ def test_of_several_columns_each_has_its_own(tmp_path: Path) -> None:
     found = summary.to_json()["variance_shares"]
     assert list(found) == ["height", "weight/kg"] and found["height"]["mean"]["prior"] < 0.5
     assert "mean of weight/kg" in " ".join(summary.to_text().split())
-    assert render(summary)
+    assert short_page(summary)
 
 
 def test_a_prior_of_infinite_variance_has_no_shares_of_mean_and_median(tmp_path: Path) -> None:
