@@ -460,7 +460,9 @@ def test_counts_agree_with_records(weight: float) -> None:
     assert abs(a - c) < 4.5 * np.hypot(b, d)
 
 
-@pytest.mark.parametrize("kind", ["neal8-3", "blocked", "neal3", "counts"])
+@pytest.mark.parametrize(
+    "kind", ["neal8-3", "blocked", pytest.param("neal3", marks=pytest.mark.matrix), "counts"]
+)
 def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
     """Location, scale, lambda and the steps of moves are part of what is kept, also while burning in."""
     model = Model(("none", 0.0) if kind == "neal3" else ("laplace", 0.8), CENTRE, 0.0, (2.0, 2.0))

@@ -120,9 +120,10 @@ def test_posterior_is_exact(sampler: str, weight: float) -> None:
     "sampler",
     [
         "neal8-3",
-        "slice",
-        "neal5-4",
-        *(pytest.param(name, marks=pytest.mark.matrix) for name in ("blocked", "slice-metropolis")),
+        *(
+            pytest.param(name, marks=pytest.mark.matrix)
+            for name in ("slice", "neal5-4", "blocked", "slice-metropolis")
+        ),
     ],
 )
 def test_joint_law_is_invariant(sampler: str, restarts: int = 400, n: int = 8) -> None:
@@ -337,7 +338,7 @@ def test_counts_agree_with_records() -> None:
     assert abs(a - c) < 4.5 * np.hypot(b, d)
 
 
-@pytest.mark.parametrize("kind", ["neal8-3", "blocked", "counts"])
+@pytest.mark.parametrize("kind", ["neal8-3", pytest.param("blocked", marks=pytest.mark.matrix), "counts"])
 def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
     """Place, rate, lambda and the steps of their moves are part of what is kept, also while burning in."""
     model, start = Model(("laplace", 0.6), BASE, 0.0, (2.0, 2.0), "beta"), learned(WEIGHT)

@@ -95,7 +95,7 @@ def posteriors() -> dict[tuple[str, str], tuple[tuple[databases.Line, np.ndarray
     return found
 
 
-@pytest.mark.parametrize("predictors", ["unclamped", "clamped"])
+@pytest.mark.parametrize("predictors", ["unclamped", pytest.param("clamped", marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("sampler", ["joint", pytest.param("soma, joint", marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("table", RELEASES)

@@ -45,6 +45,7 @@ def test_posterior_is_that_of_weighed_databases(prior: databases.Line) -> None:
         compare(make(prior, values, 3, *SAMPLERS[sampler]), [2, len(sampler)], 8, means)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_joint_law_is_invariant(sampler: str) -> None:
     joint, offers = SAMPLERS[sampler]
@@ -95,6 +96,7 @@ def test_scaling_alone_leaves_the_joint_law_as_it_is(known: bool) -> None:
     law_of_scaling(dataclasses.replace(BOTH, x_mean=np.array([0.1, 0.3]) if known else None), what_is_random)
 
 
+@pytest.mark.matrix
 def test_draws_do_not_depend_on_chunks_and_stay_within_the_bounds() -> None:
     model = make(BOTH, np.arange(9.0), 6, True, 0, predict=[[0.0, 0.0], [9.0, -9.0]])
     assert model.attrs["predictors"] == "clamped" and model.attrs["response"] == "truncated"
@@ -137,6 +139,7 @@ def short_run(sampler: str) -> list[float]:
     return np.concatenate([draws[name].ravel() for name in ("beta", "sigma2", "x_mean", "x_cov")]).tolist()
 
 
+@pytest.mark.matrix
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
     lines = interpreted(__name__, "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, lines, strict=True):

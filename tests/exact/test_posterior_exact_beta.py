@@ -46,7 +46,7 @@ CASES = [
     for sampler in ("neal8-3", "slice", "slice-metropolis", "blocked", "blocked-metropolis", "neal5-4")
     if channel != "none" or sampler not in samplers.NOISY
 ]
-QUICK = {("neal5-4", "binomial")}
+QUICK = {("neal8-3", "binomial")}
 
 
 def prior(sampler: str, turn: int) -> tuple[float, float | tuple[float, float]]:

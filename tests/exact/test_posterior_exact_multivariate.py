@@ -30,7 +30,7 @@ CASES = [
     for sampler in ("neal8-3", "slice", "slice-metropolis", "blocked", "blocked-metropolis", "neal5-4")
     if channel != "none" or sampler not in samplers.NOISY
 ]
-QUICK = {("neal8-3", "gaussian"), ("slice", "laplace")}
+QUICK = {("neal8-3", "gaussian")}
 
 
 @functools.cache

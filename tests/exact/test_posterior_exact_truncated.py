@@ -8,6 +8,8 @@ Gaussian noise, under the plain one given the records. About 30 comparisons a ca
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,14 @@ from tests.oracles.partitions import Exact, posterior
 
 SD = {"near": 0.8, "far": 2.0}
 WORKING_ON_Z = ("neal8", "slice", "blocked", *samplers.COLLAPSED)
+LATER = {
+    *(("truncated", sampler) for sampler in ("slice", "blocked")),
+    *(("none", s) for s in ("neal2", "neal3")),
+}
+"""Base measures and samplers that are compiled for this file alone, at night.
+
+By day neal8 and the collapsed samplers work on z under the truncated base, and split_merge on the records.
+"""
 CASES = [
     (sampler, noise, discount, alpha)
     for sampler in WORKING_ON_Z
@@ -43,7 +53,15 @@ def exact(noise: str, discount: float, alpha: float | tuple[float, float]) -> tu
     return table, posterior(table, discount, alpha)
 
 
-@pytest.mark.parametrize(("sampler", "noise", "discount", "alpha"), CASES)
+def params(cases: list[Any], base: Callable[[Any], str]) -> list[Any]:
+    """Return cases for pytest, the sampler first, with marks by their base measure."""
+    return [
+        pytest.param(*case, marks=pytest.mark.matrix if (base(case), case[0]) in LATER else ())
+        for case in cases
+    ]
+
+
+@pytest.mark.parametrize(("sampler", "noise", "discount", "alpha"), params(CASES, lambda _: "truncated"))
 def test_posterior_under_the_truncated_base_is_exact(
     sampler: str, noise: str, discount: float, alpha: float | tuple[float, float]
 ) -> None:
@@ -60,7 +78,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "discount", "alpha"), PLAIN)
+@pytest.mark.parametrize(("sampler", "discount", "alpha"), params(PLAIN, lambda _: "none"))
 def test_collapsed_posterior_without_noise_is_exact(
     sampler: str, discount: float, alpha: float | tuple[float, float]
 ) -> None:
@@ -82,7 +100,7 @@ JOINT = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "kind", "discount", "alpha", "n"), JOINT)
+@pytest.mark.parametrize(("sampler", "kind", "discount", "alpha", "n"), params(JOINT, lambda case: case[1]))
 def test_joint_law_is_invariant(
     sampler: str, kind: str, discount: float, alpha: float | tuple[float, float], n: int
 ) -> None:
@@ -97,8 +115,9 @@ def test_joint_law_is_invariant(
     assert p_value > LEVEL, name
 
 
-def test_samplers_agree_on_forty_records() -> None:
-    """Neal 2, 3, 8, split-merge and slice, one release with a value far in a tail.
+@pytest.mark.parametrize("more", [(), pytest.param(("slice",), marks=pytest.mark.matrix)])
+def test_samplers_agree_on_forty_records(more: tuple[str, ...]) -> None:
+    """Neal 2, 3, 8, split-merge and, at night, slice: one release with a value far in a tail.
 
     Blocked Gibbs sampling mixes too slowly over its sticks to say anything here. 10 pairs of samplers and 11
     dependent statistics: right samplers pass the limit with probability below 0.001.
@@ -109,7 +128,7 @@ def test_samplers_agree_on_forty_records() -> None:
     model = Model(("gaussian", 0.8), (0.0, 0.1, 3.0, 2.0, 0.64), 0.25, (2.0, 2.0), "truncated")
     table = truncated_table(z[:1], model.base, np.array([-5.0, -2.5, 0.0, 2.5, 5.0]))
     found = {}
-    for sampler in (s for s in WORKING_ON_Z if s != "blocked"):
+    for sampler in ("neal8", *more, *samplers.COLLAPSED):
         chain = samplers.chain(sampler, model, z.copy(), rng_of("truncated", sampler))
         chain.advance(600)
         draws = chain.run(3000, thin=2, allocations=True)

@@ -494,17 +494,26 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     x, ja = rng.normal(0.0, 2.0, 400), rng.random(400) < 0.4
     y = np.where(ja, 1.0 + 2.0 * x, -2.0 - x) + rng.normal(0.0, 1.0, 400)
     level, label = rng.integers(1, 3, 400), np.where(rng.random(400) < 0.3, 1, 2)
+    w = rng.normal(0.0, 1.0, 400)  # a second predictor, as where groups are compiled for others
     rows = [
-        f"{a:.6f},{b:.6f},{'ja' if s else 'no'},{u},{v}"
-        for a, b, s, u, v in zip(x, y, ja, level, label, strict=True)
+        f"{a:.6f},{c:.6f},{b:.6f},{'ja' if s else 'no'},{u},{v}"
+        for a, c, b, s, u, v in zip(x, w, y, ja, level, label, strict=True)
     ]
-    table(folder, "x,y,s,u,v\n" + "\n".join(rows), "t.csv")
+    table(folder, "x,w,y,s,u,v\n" + "\n".join(rows), "t.csv")
     data = {"path": str(folder / "t.csv"), "group": "s", "categories": {"s": ["ja", "no"]}}
     specs = {
         "line": {
-            "data": data | {"columns": ["x", "y"]},
-            "mechanism": {"kind": "clamped_moments", "bounds": [[-6, 6], [-12, 12]], "epsilon": 20.0},
-            "model": {"kind": "linear_regression", "predict": [[0.0], [1.0]], "prior_sd": 5.0},
+            "data": data | {"columns": ["x", "w", "y"]},
+            "mechanism": {
+                "kind": "clamped_moments",
+                "bounds": [[-6, 6], [-4, 4], [-12, 12]],
+                "epsilon": 20.0,
+            },
+            "model": {
+                "kind": "linear_regression",
+                "predict": [[0.0, 0.0], [1.0, 0.0]],
+                "prior_sd": 5.0,
+            },
             "sampler": SHORT,
         },
         "classes": {
@@ -520,7 +529,7 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_groups_have_their_own_predictions(grouped: dict[str, Path], tmp_path: Path) -> None:
-    at = table(tmp_path, "s,x\nno,1\nja,0\nja,1\nno,0\n")
+    at = table(tmp_path, "s,x,w\nno,1,0\nja,0,0\nja,1,0\nno,0,0\n")
     found = dpmix.predict(grouped["line"], at, quiet=True)
     rows = dpmix.summarize(grouped["line"]).to_json()["parameters"]
     for row, name in enumerate(("no,1", "ja,0", "ja,1", "no,0")):
@@ -530,7 +539,7 @@ def test_groups_have_their_own_predictions(grouped: dict[str, Path], tmp_path: P
     draws = draws_of(grouped["line"])
     new = dpmix.predict(grouped["line"], at, interval="record", quiet=True)
     width = (new["upper"] - new["lower"])[0]
-    rng, line = np.random.default_rng(1), draws["beta"][:, 1].sum(axis=1)  # at x = 1
+    rng, line = np.random.default_rng(1), draws["beta"][:, 1, :2].sum(axis=1)  # at x = 1, w = 0
     drawn = rng.normal(line, np.sqrt(draws["sigma2"][:, 1]), size=(50, line.size))
     assert width == pytest.approx(np.subtract(*np.quantile(drawn, [0.975, 0.025])), rel=0.1)
     found = dpmix.predict(grouped["classes"], table(tmp_path, "u,s\n2,ja\n1,no\n"), quiet=True)
@@ -540,8 +549,8 @@ def test_groups_have_their_own_predictions(grouped: dict[str, Path], tmp_path: P
         own = joint / joint.sum(axis=1, keepdims=True)
         assert found["p[2]"][row] == pytest.approx(own[:, 1].mean(), rel=1e-12)
     for text, words in (
-        ("x\n1\n", "has no column 's'"),
-        ("x,s\n1,nein\n", "is none of the 2 categories (ja, no)"),
+        ("x,w\n1,0\n", "has no column 's'"),
+        ("x,w,s\n1,0,nein\n", "is none of the 2 categories (ja, no)"),
     ):
         with pytest.raises(DataError, match="s'") as error:
             dpmix.predict(grouped["line"], table(tmp_path, text), quiet=True)

@@ -273,6 +273,7 @@ def test_several_columns_have_each_their_own_scale() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> None:
     """The recipe of the paper reports far too much spread, with small intervals; the defaults do not."""
     y = _dollars(3000, 7)
@@ -283,7 +284,7 @@ def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> Non
         ("release", {"empirical": True}),
         ("paper", {"empirical": "paper"}),
     ):
-        spec = small_spec(iterations=260, burn_in=160)
+        spec = small_spec(iterations=260, burn_in=160, chains=1)
         spec["model"] = {} if base is None else {"base": base}
         dpmix.fit(spec, release, tmp_path / f"{name}.h5", quiet=True)
         found[name] = dpmix.summarize([tmp_path / f"{name}.h5"])

@@ -239,7 +239,8 @@ def test_shape_of_a_pair_has_the_jacobian_that_is_stated(kernel: Any) -> None:
     assert abs(np.linalg.det(np.array(jacobian))) == pytest.approx(1.0 / inner, rel=1e-6)
 
 
-@pytest.mark.parametrize("faults", [[], pytest.param(list(counts_moves.FAULTS), marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("faults", [[], list(counts_moves.FAULTS)])
 def test_moves_leave_the_prior_as_it_is_and_faults_do_not(faults: list[str]) -> None:
     """In the interpreter, which takes the faults: each kind of move where cells say nothing."""
     done = subprocess.run(

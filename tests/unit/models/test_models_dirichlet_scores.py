@@ -139,7 +139,7 @@ def worst(model: Any, exact: Mapping[str, tuple[float, float]]) -> float:
     return float(max(gaps))
 
 
-QUICK = {("one part", "joint"), ("two parts", "soma"), ("two groups", "joint")}
+QUICK = {("one part", "joint"), ("two parts", "soma")}
 
 
 @pytest.mark.parametrize(

@@ -167,10 +167,10 @@ def joint_p_values(
         ("free", "plain", False),
         ("free", "joint", False),
         ("free", "soma, joint", False),
-        ("free", "joint", True),
+        pytest.param("free", "joint", True, marks=pytest.mark.matrix),
         ("learned", "joint", False),
         pytest.param("scales learned", "joint", False, marks=pytest.mark.matrix),
-        ("scales learned", "joint", True),
+        pytest.param("scales learned", "joint", True, marks=pytest.mark.matrix),
     ],
 )
 def test_joint_law_is_invariant(prior: str, sampler: str, alone: bool) -> None:
@@ -190,13 +190,14 @@ def test_joint_law_is_invariant_with_truncated_errors(sampler: str, alone: bool)
     assert values[worst] > LEVEL, worst
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("truncated", "sampler", "alone"),
     [
-        pytest.param(False, "soma, joint", False, marks=pytest.mark.matrix),
+        (False, "soma, joint", False),
         (False, "joint", True),
-        pytest.param(True, "soma, joint", False, marks=pytest.mark.matrix),
-        pytest.param(True, "joint", True, marks=pytest.mark.matrix),
+        (True, "soma, joint", False),
+        (True, "joint", True),
     ],
 )
 def test_joint_law_is_invariant_with_clamped_predictors(truncated: bool, sampler: str, alone: bool) -> None:

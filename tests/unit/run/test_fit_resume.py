@@ -35,6 +35,15 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a shorter run, for tests that stop at a place and not at a time."""
+    folder = tmp_path_factory.mktemp("brief")
+    (folder / "spec.yaml").write_text(yaml.safe_dump(small_spec(**LONG | {"iterations": 3000})), "utf-8")
+    dpmix.fit(folder / "spec.yaml", release_file(folder), folder / "whole.h5", quiet=True)
+    return folder
+
+
 def _wait_for(folder: Path, pattern: str, process: Any, since: float = 0.0) -> None:
     """Wait until the process has written a file of this name, after a time, or has finished before."""
     deadline = time.monotonic() + 240
@@ -48,7 +57,7 @@ def _wait_for(folder: Path, pattern: str, process: Any, since: float = 0.0) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["SIGINT", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("SIGTERM", "SIGHUP")), "SIGKILL"],
+    ["SIGINT", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("SIGTERM", "SIGHUP", "SIGKILL"))],
 )
 def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_path: Path) -> None:
     number = signal.Signals[name]
@@ -78,9 +87,9 @@ def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["c.h5"]
 
 
-def test_a_second_signal_ends_the_process_without_harm(uninterrupted: Path, tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_process_without_harm(brief: Path, tmp_path: Path) -> None:
     output = tmp_path / "c.h5"
-    arguments = ("fit", uninterrupted / "spec.yaml", "--release", uninterrupted / "release.h5", "-o", output)
+    arguments = ("fit", brief / "spec.yaml", "--release", brief / "release.h5", "-o", output)
     slow = (
         "import time\nfrom dpmix.run.workspace import Workspace\nadd = Workspace.add\n"
         "def late(*args):\n    add(*args)\n    time.sleep(60)\nWorkspace.add = late"
@@ -95,13 +104,13 @@ def test_a_second_signal_ends_the_process_without_harm(uninterrupted: Path, tmp_
     assert code == 130
     assert err == "dpmix: stopped at once; go on from the last saved state with --resume\n"
     assert finish(start(*arguments, "--resume"))[0] == 0
-    assert_same(output, uninterrupted / "whole.h5")
+    assert_same(output, brief / "whole.h5")
 
 
 @pytest.mark.parametrize("where", ["fit.write_chains", "chains._compile"])
-def test_compiling_and_assembly_can_be_interrupted(where: str, uninterrupted: Path, tmp_path: Path) -> None:
+def test_compiling_and_assembly_can_be_interrupted(where: str, brief: Path, tmp_path: Path) -> None:
     output = tmp_path / "c.h5"
-    arguments = ("fit", uninterrupted / "spec.yaml", "--release", uninterrupted / "release.h5", "-o", output)
+    arguments = ("fit", brief / "spec.yaml", "--release", brief / "release.h5", "-o", output)
     tell = (
         f"import pathlib, time\nreal = {where}\ndef told(*args, **options):\n"
         f"    pathlib.Path({str(tmp_path / 'here')!r}).touch()\n    time.sleep(0.5)\n"
@@ -113,7 +122,7 @@ def test_compiling_and_assembly_can_be_interrupted(where: str, uninterrupted: Pa
     assert finish(process) == (130, "dpmix: interrupted; the state is saved: go on with --resume\n")
     assert not output.exists()
     assert finish(start(*arguments, "--resume"))[0] == 0
-    assert_same(output, uninterrupted / "whole.h5")
+    assert_same(output, brief / "whole.h5")
 
 
 def _interrupt(

@@ -1,4 +1,7 @@
-"""The main job on the shipped specs, as a user runs it: privatize, fit, summarize, a process each."""
+"""The main job on the shipped specs, as a user runs it: privatize, fit, summarize, a process each.
+
+The specs are run at night; by day the commands of the README are (`tests/unit/repository/test_docs.py`).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,8 @@ def _run(*arguments: object) -> str:
     return done.stdout
 
 
-FIRST = ("faithful_laplace",)
 SPECS = [
-    pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
+    pytest.param(path, id=path.stem)
     for path in SHIPPED
     if load_spec(path).mechanism is not None
     and load_spec(path).data is not None
@@ -38,13 +40,14 @@ SPECS = [
     and getattr(load_spec(path).model, "kind", "") == "mixture"
 ]
 SYNTHESIS = [
-    pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
+    pytest.param(path, id=path.stem)
     for path in SHIPPED
     if load_spec(path).synthesis is not None and load_spec(path).model is not None
 ]
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", SPECS)
 def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> None:
     release, chains = tmp_path / "release.h5", tmp_path / "chains.h5"
@@ -91,6 +94,7 @@ def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", SYNTHESIS)
 def test_the_shipped_specs_of_synthesis_run_from_end_to_end(path: Path, tmp_path: Path) -> None:
     curator, made = tmp_path / "curator", tmp_path / "synthetic.csv"
@@ -133,7 +137,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("size", [6000, 60_000])
+@pytest.mark.parametrize("size", [6000, pytest.param(60_000, marks=pytest.mark.matrix)])
 def test_a_full_disk_loses_nothing_that_was_saved(size: int, whole: Path, tmp_path: Path) -> None:
     output = tmp_path / "c.h5"
     arguments = ("fit", THREE, "--release", whole / "r.h5", "-o", output, *SHORT)

@@ -251,6 +251,7 @@ def test_a_prior_that_ends_the_interval_of_a_slope_is_told_and_doubted(
     assert (said in capsys.readouterr().err) == told
 
 
+@pytest.mark.matrix
 def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
     rows = [[9.0, -9.0], [4.0, -5.0]]
     chains = fitted(release, tmp_path / "c.h5", response="truncated", predictors="clamped", predict=rows)
