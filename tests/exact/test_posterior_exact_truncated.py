@@ -115,7 +115,10 @@ def test_joint_law_is_invariant(
     assert p_value > LEVEL, name
 
 
-@pytest.mark.parametrize("more", [(), pytest.param(("slice",), marks=pytest.mark.matrix)])
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param((), id="without slice"), pytest.param(("slice",), marks=pytest.mark.matrix, id="all")],
+)
 def test_samplers_agree_on_forty_records(more: tuple[str, ...]) -> None:
     """Neal 2, 3, 8, split-merge and, at night, slice: one release with a value far in a tail.
 

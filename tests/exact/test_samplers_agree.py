@@ -47,10 +47,8 @@ def statistics(draws: dict[str, Any], table: Table, discount: float) -> Any:
 @pytest.mark.parametrize(
     ("name", "later"),
     [
-        ("laplace", samplers.LATER),
-        pytest.param("laplace", (), marks=pytest.mark.matrix),
-        pytest.param("gaussian", (), marks=pytest.mark.matrix),
-        pytest.param("none", (), marks=pytest.mark.matrix),
+        pytest.param("laplace", samplers.LATER, id="laplace, but for the later"),
+        *(pytest.param(name, (), id=name, marks=pytest.mark.matrix) for name in CASES),
     ],
 )
 def test_samplers_agree(name: str, later: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -22,28 +22,32 @@ def modules(root: Path, package: str = "dpmix") -> dict[str, Path]:
     return found
 
 
-def imports(tree: ast.Module, *, types: bool = False, late: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield module and name of each import, at once, if `late` in a function, if `types` for types alone."""
-    todo: list[ast.AST] = [tree]
+@functools.cache
+def imports(source: str) -> tuple[tuple[str, str, bool, bool], ...]:
+    """Return module and name of each import, and whether it is for types alone and late, in a function."""
+    found: list[tuple[str, str, bool, bool]] = []
+    todo: list[tuple[ast.AST, bool, bool]] = [(ast.parse(source), False, False)]
     while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
-            todo += node.orelse
-        elif isinstance(node, ast.FunctionDef) and not late:
-            continue
+        node, types, late = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += [(each, True, late) for each in node.body]
+            todo += [(each, types, late) for each in node.orelse]
         elif isinstance(node, ast.Import):
-            yield from ((name.name, "") for name in node.names)
+            found += [(name.name, "", types, late) for name in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module is not None  # all imports are absolute
-            yield from ((node.module, name.name) for name in node.names)
+            found += [(node.module, name.name, types, late) for name in node.names]
         else:
-            todo += ast.iter_child_nodes(node)
+            late = late or isinstance(node, ast.FunctionDef)
+            todo += [(each, types, late) for each in ast.iter_child_nodes(node)]
+    return tuple(found)
 
 
-def lent(tree: ast.Module) -> dict[str, str]:
+@functools.cache
+def lent(source: str) -> dict[str, str]:
     """Return the names that a package imports when they are asked for, and the modules they are of."""
     found = {}
-    for node in tree.body:
+    for node in ast.parse(source).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for each in node.body:
                 if isinstance(each, ast.ImportFrom) and each.module is not None:
@@ -54,16 +58,14 @@ def lent(tree: ast.Module) -> dict[str, str]:
 def graph(root: Path, package: str = "dpmix", *, types: bool = False, late: bool = True) -> Graph:
     """Return which modules of a package each of them imports; what faces lend counts as where it is from."""
     known = modules(root, package)
-    borrowed = {
-        own: lent(ast.parse(path.read_text("utf-8")))
-        for own, path in known.items()
-        if path.stem == "__init__"
-    }
+    borrowed = {own: lent(path.read_text("utf-8")) for own, path in known.items() if path.stem == "__init__"}
     arrows: Graph = {}
     for own, path in known.items():
         arrows[own] = set()
         face = path.stem == "__init__"
-        for module, name in imports(ast.parse(path.read_text("utf-8")), types=types and not face, late=late):
+        for module, name, for_types, is_late in imports(path.read_text("utf-8")):
+            if (for_types and (face or not types)) or (is_late and not late):
+                continue
             target = f"{module}.{name}" if f"{module}.{name}" in known else module
             target = borrowed.get(target, {}).get(name, target)
             if target in known and target != own:
