@@ -88,7 +88,7 @@ def functions(place: Array, rate: Array, *lam: Array) -> list[Array]:
 @pytest.mark.parametrize(
     ("sampler", "weight"),
     [
-        ("neal8", 0.0),
+        pytest.param("neal8", 0.0, marks=pytest.mark.matrix),
         ("neal8", WEIGHT),
         *(
             pytest.param(name, weight, marks=pytest.mark.matrix)
@@ -242,7 +242,7 @@ def test_a_base_is_drawn_given_components(weight: float) -> None:
         assert stats.kstest(values, law.cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("weight", [0.0, WEIGHT])
+@pytest.mark.parametrize("weight", [pytest.param(0.0, marks=pytest.mark.matrix), WEIGHT])
 def test_the_prior_predictive_has_the_base_integrated_out(weight: float) -> None:
     known, rng = family(weight=weight), np.random.default_rng(2)
     y = known.sample(known.draw(rng, 200_000), rng)
