@@ -91,7 +91,7 @@ def test_records_that_follow_the_parameters_keep_what_is_random() -> None:
     assert (np.abs(out[:, 3]) == 1.0).any() and (out[:, 3] != records[:, 3]).any()
 
 
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("known", [False, pytest.param(True, marks=pytest.mark.matrix)])
 def test_scaling_alone_leaves_the_joint_law_as_it_is(known: bool) -> None:
     law_of_scaling(dataclasses.replace(BOTH, x_mean=np.array([0.1, 0.3]) if known else None), what_is_random)
 
