@@ -38,10 +38,9 @@ RANDOM = [
 
 
 def is_later(sampler: str, channel: str, discount: float, alpha: float | tuple[float, float]) -> bool:
-    """Whether a case is for the night: by day a discount is beside a random concentration."""
-    return samplers.is_later(sampler, channel) or (
-        channel.startswith("laplace") and (discount, alpha) == (0.3, 1.0)
-    )
+    """Whether a case is for the night: much Laplace noise, and a discount without a random concentration."""
+    again = channel == "laplace-far" or (channel == "laplace-near" and (discount, alpha) == (0.3, 1.0))
+    return samplers.is_later(sampler, channel) or again
 
 
 @pytest.mark.parametrize(
