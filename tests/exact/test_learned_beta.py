@@ -57,8 +57,8 @@ def exact(weight: float = 0.0) -> dict[str, Array]:
     """Posterior of the number of clusters, of who goes together, of place and rate, and of lambda if learned.
 
     Nodes of place, log rate and log lambda are even; those of components are quantiles of their law given
-    these: of t by Gauss's rule, of p by that on its distribution function. With half as many nodes again of both, means
-    of the base change by 0.0013 at most, probabilities by 0.0002.
+    these: of t by Gauss's rule, of p by that on its distribution function. With half as many nodes again of
+    both, means of the base change by 0.0013 at most, probabilities by 0.0002.
     """
     x, t = np.linspace(-4.5, 4.5, 13), np.linspace(-22.0, 3.2, 43)
     s = np.linspace(-6.0, 2.2, 10) if weight else np.zeros(1)  # of lambda times its rate
