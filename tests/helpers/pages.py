@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 
 def short_page(summary: Summary) -> str:
-    """Return the report of a summary with the traces of its first scalar alone: each takes two pictures."""
+    """Return the report of a summary with the traces of its first scalar alone: each takes two pictures.
+
+    Not for regressions, whose lines are drawn from the draws of all coefficients.
+    """
     name = next(iter(summary.series))
     return render(dataclasses.replace(summary, series={name: summary.series[name]}))
