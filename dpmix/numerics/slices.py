@@ -22,11 +22,12 @@ def log_height(curve, x):
 
 
 @njit
-def draw_on_slice(rng, curve, x, level, width, least=-math.inf, most=math.inf):
+def draw_on_slice(rng, curve, x, level, width, least=-math.inf, most=math.inf, steps=math.inf):
     """Draw a point of the slice above `level` that holds the present point `x`, from [least, most].
 
     The first interval, of `width`, is placed at random about `x`, and its ends step out by as much until they
-    are off the slice (Neal 2003, Figures 3 and 5).
+    are off the slice (Neal 2003, Figures 3 and 5). Where there is a limit of `steps`, they are shared out
+    between the ends at random, and an end whose steps are done may be on the slice.
 
     Returns
     -------
@@ -35,10 +36,16 @@ def draw_on_slice(rng, curve, x, level, width, least=-math.inf, most=math.inf):
     """
     low = x - width * rng.random()
     high = low + width
-    while low > least and log_height(curve, low) > level:
+    below = above = steps
+    if steps < math.inf:
+        below = math.floor((steps + 1.0) * rng.random())
+        above = steps - below
+    while below > 0.0 and low > least and log_height(curve, low) > level:
         low -= width
-    while high < most and log_height(curve, high) > level:
+        below -= 1.0
+    while above > 0.0 and high < most and log_height(curve, high) > level:
         high += width
+        above -= 1.0
     low, high = max(low, least), min(high, most)
     while True:
         y = low + (high - low) * rng.random()

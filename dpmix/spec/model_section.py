@@ -38,6 +38,8 @@ ERRORS_SCALE: Final = 0.25
 
 The scale is the mean of a gamma law of shape `SCALE_SHAPE` where a spec states none.
 """
+COEFFICIENTS_SCALE: Final = 1.0
+"""Of the Cauchy priors of a regression's coefficients, of rescaled variables, where a spec states no sd."""
 PREDICTORS_CURE: Final = (
     "take model.predictors: clamped, or a release with bounds wide of the values, such as [-1, 2] for 0 and 1"
 )
@@ -335,12 +337,14 @@ def coefficients_in_words(
     names: Sequence[str],
     *,
     truncated: bool = False,
+    learned: bool = False,
 ) -> str:
-    """Say what normal priors of a regression's coefficients mean in the units of the data.
+    """Say what priors of a regression's coefficients mean in the units of the data.
 
     `bounds` are those of each predictor, and the response's last; `mean` and `sd` of the coefficients of
     variables rescaled to [-1, 1], the intercept first; `names` the predictors'. `truncated`: whether errors
-    are, to the bounds of the response.
+    are, to the bounds of the response. `learned`: whether sds are, about these, so that laws are Cauchy and
+    not normal.
     """
     what = "the response before truncation" if truncated else "the mean response"
     half = [0.5 * (hi - lo) for lo, hi in bounds]
@@ -352,9 +356,10 @@ def coefficients_in_words(
     )
     spread = half[-1] * sd[0]
     place = f"{plainly(placed(middle, 0.25 * spread))} +- {brief(spread, 3)}"
+    tails = " (Cauchy laws: as likely within as beyond, and perhaps far)" if learned else ""
     return (
         f"a priori {what} in the middle of the predictors' bounds is {place}, with "
-        f"slope{'s' * (len(names) > 1)} {slopes}"
+        f"slope{'s' * (len(names) > 1)} {slopes}{tails}"
     )
 
 

@@ -299,12 +299,12 @@ def _regressions() -> list[Case]:
             unknown | {"response": "truncated", "predictors": "clamped"},
         ),
     }
-    # as the defaults have it: on [-1, 1] the means of the variances' scales are 1/4 of the errors, 4/25 of
-    # each predictor
+    # as the defaults have it: on [-1, 1] coefficients are Cauchy, and the means of the variances' scales are
+    # 1/4 of the errors, 4/25 of each predictor
     default = laws.Regression(
         2, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 7.0, scale=4.0 * 4.0 / 25.0, lam=0.16, learned=True
     )
-    laws_and_models["default prior"] = (default, {})
+    laws_and_models["default prior"] = (dataclasses.replace(default, cauchy=True), {})
     laws_and_models["learned scales, truncated, clamped predictors"] = (
         dataclasses.replace(default, p=1, nu=6.0, prior_mean=0.5, truncated=True, clamped=True),
         {"response": "truncated", "predictors": "clamped"},

@@ -195,7 +195,8 @@ class Regression(Entries):
 
     With x_cov ~ IW(nu, scale I) and x_mean ~ N(0, x_cov / lam), where these are not known. Where learned, the
     second number of sigma2_prior is the mean of its scale, of a gamma law of shape 1/2, and scale that of
-    each predictor's; where clamped, the line is in predictors clamped to [-2, 2].
+    each predictor's; where clamped, the line is in predictors clamped to [-2, 2]; where cauchy, so are the
+    coefficients, of scale prior_sd.
     """
 
     p: int
@@ -211,11 +212,13 @@ class Regression(Entries):
     lam: float = 1.0
     learned: bool = False
     clamped: bool = False
+    cauchy: bool = False
 
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
         """Draw parameters and records, the response last."""
         p = self.p
-        rescaled = rng.normal(self.prior_mean, self.prior_sd, p + 1)
+        drawn = rng.standard_cauchy(p + 1) if self.cauchy else rng.standard_normal(p + 1)
+        rescaled = self.prior_mean + self.prior_sd * drawn
         # bounds [-2, 2] of the predictors and [-3, 3] of the response (cases)
         beta = np.concatenate([3.0 * rescaled[:1], 1.5 * rescaled[1:]])
         a, b = self.sigma2_prior

@@ -22,6 +22,7 @@ from dpmix.spec import load_spec
 from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.unit.models.test_models_regression import (
+    CAUCHY,
     FREE,
     KNOWN,
     LEVEL,
@@ -35,6 +36,8 @@ from tests.unit.models.test_models_regression import (
 # beyond the bounds are about half of the values of the first predictor, so that steep lines tell models apart
 NARROW = np.array([[-0.6, 0.6], [-1.0, 2.0], [-2.0, 2.5]])
 HELD = dataclasses.replace(FREE, bounds=NARROW, sd=0.5, clamped_predictors=True)
+OF_NARROW = np.diag((0.4 * np.array([0.6, 1.5])) ** 2)  # the default's: squares of a fifth of the widths
+HELD_CAUCHY = dataclasses.replace(CAUCHY, bounds=NARROW, psi=OF_NARROW, clamped_predictors=True)
 HELD_KNOWN = dataclasses.replace(KNOWN, bounds=NARROW, sd=0.4, clamped_predictors=True)
 
 
@@ -57,7 +60,12 @@ def test_posterior_is_that_of_weighed_databases(prior: databases.Line, n: int, s
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize(
-    "prior", [pytest.param(HELD, id="free"), pytest.param(HELD_KNOWN, id="known", marks=pytest.mark.matrix)]
+    "prior",
+    [
+        pytest.param(HELD, id="free"),
+        pytest.param(HELD_CAUCHY, id="learned"),
+        pytest.param(HELD_KNOWN, id="known", marks=pytest.mark.matrix),
+    ],
 )
 def test_joint_law_is_invariant(prior: databases.Line, sampler: str) -> None:
     joint, offers = SAMPLERS[sampler]

@@ -17,11 +17,14 @@ from tests.unit.models.test_models_regression import LIMIT, SAMPLERS, released
 N, SLOPE, SD = 1000, 0.8, 0.02
 LINE = databases.Line(np.array([[-1.0, 1.0]] * 2), 16.0 / 3.0, 1.0)
 """Two columns on [-1, 1], and the noise of epsilon = 1."""
-LEARNED = noisy_moments.log_learned(3.0, 0.25), noisy_moments.log_scale_learned
-FIXED = noisy_moments.log_fixed(3.0, 0.25), noisy_moments.log_scale_fixed
+LEARNED = noisy_moments.log_learned(3.0, 0.25), noisy_moments.log_scale_learned, True
+FIXED = noisy_moments.log_fixed(3.0, 0.25), noisy_moments.log_scale_fixed, False
 PRIORS: dict[str, tuple[dict[str, Any], Any]] = {
     "default": ({}, LEARNED),
-    "stated": ({"sigma2_prior": {"a": 3.0, "b": 0.25}, "x_prior": {"Psi": [[0.16]]}}, FIXED),
+    "stated": (
+        {"prior_sd": 1.0, "sigma2_prior": {"a": 3.0, "b": 0.25}, "x_prior": {"Psi": [[0.16]]}},
+        FIXED,
+    ),
 }
 
 
@@ -120,4 +123,4 @@ def test_under_the_default_the_slope_is_that_of_the_table() -> None:
             means.append(w @ slope)
         found[name] = np.mean(held), np.mean(means)
     assert found["default"][0] > 0.85 and found["stated"][0] < 0.75
-    assert abs(found["default"][1] - SLOPE) < 0.05 and found["stated"][1] < 0.7
+    assert abs(found["default"][1] - SLOPE) < 0.08 and found["stated"][1] < 0.7

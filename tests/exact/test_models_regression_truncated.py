@@ -17,6 +17,7 @@ from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.oracles.mc import batch_means
 from tests.unit.models.test_models_regression import (
+    CAUCHY,
     FREE,
     KNOWN,
     LEVEL,
@@ -28,6 +29,7 @@ from tests.unit.models.test_models_regression import (
 )
 
 CUT = dataclasses.replace(FREE, truncated=True)
+CUT_CAUCHY = dataclasses.replace(CAUCHY, truncated=True)
 CUT_KNOWN = dataclasses.replace(KNOWN, truncated=True)
 
 
@@ -102,9 +104,10 @@ def test_posterior_is_that_of_weighed_databases(prior: databases.Line) -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_joint_law_is_invariant(sampler: str) -> None:
+@pytest.mark.parametrize("prior", [pytest.param(CUT, id="free"), pytest.param(CUT_CAUCHY, id="learned")])
+def test_joint_law_is_invariant(prior: databases.Line, sampler: str) -> None:
     joint, offers = SAMPLERS[sampler]
-    values = joint_p_values(CUT, joint, 3 * offers, 8, 700)
+    values = joint_p_values(prior, joint, 3 * offers, 8, 700)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 

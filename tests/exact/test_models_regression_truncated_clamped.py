@@ -18,7 +18,12 @@ from dpmix.models.linear_regression.model import RegressionChain
 from dpmix.models.linear_regression.truncated import TruncatedClampedMoments
 from dpmix.models.sum_augmentation import sweep
 from dpmix.spec import load_spec
-from tests.exact.test_models_regression_clamped_predictors import HELD, HELD_KNOWN, law_of_scaling
+from tests.exact.test_models_regression_clamped_predictors import (
+    HELD,
+    HELD_CAUCHY,
+    HELD_KNOWN,
+    law_of_scaling,
+)
 from tests.helpers.parametric import interpreted, same_in_chunks
 from tests.oracles import databases
 from tests.unit.models.test_models_regression import (
@@ -32,6 +37,7 @@ from tests.unit.models.test_models_regression import (
 )
 
 BOTH = dataclasses.replace(HELD, truncated=True)
+BOTH_CAUCHY = dataclasses.replace(HELD_CAUCHY, truncated=True)
 BOTH_KNOWN = dataclasses.replace(HELD_KNOWN, truncated=True)
 
 
@@ -47,9 +53,10 @@ def test_posterior_is_that_of_weighed_databases(prior: databases.Line) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_joint_law_is_invariant(sampler: str) -> None:
+@pytest.mark.parametrize("prior", [pytest.param(BOTH, id="free"), pytest.param(BOTH_CAUCHY, id="learned")])
+def test_joint_law_is_invariant(prior: databases.Line, sampler: str) -> None:
     joint, offers = SAMPLERS[sampler]
-    values = joint_p_values(BOTH, joint, 3 * offers, 8, 700)
+    values = joint_p_values(prior, joint, 3 * offers, 8, 700)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 

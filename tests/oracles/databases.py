@@ -84,7 +84,8 @@ class Line:
     """Prior of a regression: known values are numbers or arrays, unknown ones None.
 
     Where learned, b is the mean of the scale of sigma2, of a gamma law of shape 1/2; where psi_learned, so is
-    each entry on psi's diagonal of one of x_cov, whose scale matrix is diagonal.
+    each entry on psi's diagonal of one of x_cov, whose scale matrix is diagonal. Where beta_learned, rescaled
+    coefficients are Cauchy(0, sd).
     """
 
     bounds: Array
@@ -103,6 +104,7 @@ class Line:
     clamped_predictors: bool = False
     learned: bool = False
     psi_learned: bool = False
+    beta_learned: bool = False
 
     @property
     def p(self) -> int:
@@ -111,7 +113,10 @@ class Line:
     def draw(self, rng: np.random.Generator, size: int, n: int) -> tuple[dict[str, Array], Array]:
         """Draw parameters, `size` of each, and databases (size, n, p + 1) given them."""
         p = self.p
-        beta = self.in_units(self.sd * rng.standard_normal((size, p + 1)))
+        normals = rng.standard_normal((size, p + 1))
+        if self.beta_learned:
+            normals = normals / rng.standard_normal((size, p + 1))
+        beta = self.in_units(self.sd * normals)
         b = self.b * rng.standard_normal(size) ** 2 if self.learned else self.b
         sigma2 = np.full(size, self.sigma2) if self.sigma2 is not None else b / rng.gamma(self.a, size=size)
         if self.x_cov is not None:
@@ -185,8 +190,9 @@ class Line:
 
 def functions(theta: dict[str, Array]) -> dict[str, Array]:
     """Bounded or light-tailed functions of the parameters, (draws,) each."""
-    found = {f"beta[{i}]": theta["beta"][:, i] for i in range(theta["beta"].shape[1])}
-    found |= {f"beta[{i}]^2": theta["beta"][:, i] ** 2 for i in range(theta["beta"].shape[1])}
+    bent = np.arctan(theta["beta"])  # which may have a Cauchy law
+    found = {f"beta[{i}]": bent[:, i] for i in range(bent.shape[1])}
+    found |= {f"beta[{i}]^2": bent[:, i] ** 2 for i in range(bent.shape[1])}
     if "sigma2" in theta:
         found["log sigma2"] = np.log(theta["sigma2"])
     if "x_mean" in theta:

@@ -59,13 +59,15 @@ def slopes(
     size: int,
     log_prior: Prior,
     log_scale: Callable[[Array, int], Array],
+    cauchy: bool,
 ) -> tuple[Array, Array, Array]:
     """Return draws of T's slope and log sigma2, rescaled, with their weights (size,), which add up to 1.
 
     released (5,): the sums of y, x y, y y, x, x x of variables rescaled to [-1, 1], with Laplace noise of a
-    scale. The prior of the coefficients is N(0, 1), of the predictor's variance that of `log_scale`, of its
-    mean N(0, variance / 0.16). log_prior: of log sigma2, which given sums varies by some sqrt(2 / n), so that
-    it is summed over points of its own for each draw, about the mode.
+    scale. The prior of the coefficients is N(0, 1) or, where Cauchy(0, 1), N(0, 1 / t^2) of a normal t that
+    is drawn with T; of the predictor's variance that of `log_scale`, of its mean N(0, variance / 0.16).
+    log_prior: of log sigma2, which given sums varies by some sqrt(2 / n), so that it is summed over points of
+    its own for each draw, about the mode.
     """
     y, xy, yy, x, xx = (released - rng.laplace(0.0, scale, (size, 5))).T
     cxx, cxy, cyy = xx - x * x / n, xy - x * y / n, yy - y * y / n
@@ -74,9 +76,11 @@ def slopes(
         log_w = 0.5 * (n - 4) * (np.log(cxx) + np.log(rest))
         log_w += log_scale(cxx + 0.16 * n / (0.16 + n) * (x / n) ** 2, n)
     good = (cxx > 0.0) & (rest > 0.0)
+    # the coefficients in units of their prior sds
+    units = 1.0 / np.abs(rng.standard_normal((good.sum(), 2))) if cauchy else np.ones((good.sum(), 2))
     table = np.stack([[np.full(size, float(n)), x], [x, xx]]).transpose(2, 0, 1)[good]
-    values, vectors = np.linalg.eigh(table)
-    z = np.einsum("nij,ni->nj", vectors, np.column_stack([y, xy])[good])
+    values, vectors = np.linalg.eigh(units[:, :, None] * table * units[:, None])
+    z = np.einsum("nij,ni->nj", vectors, units * np.column_stack([y, xy])[good])
 
     def log_height(variance: Array) -> Array:  # of y given x, the coefficients integrated out
         squares = rest[good] / variance
@@ -99,5 +103,5 @@ def slopes(
     variance = grid[np.arange(len(grid)), place]
     mean = np.einsum("nij,nj->ni", vectors, z / (values + variance[:, None]))
     noise = np.sqrt(variance[:, None] / (values + variance[:, None])) * rng.standard_normal(z.shape)
-    slope = mean[:, 1] + np.einsum("nj,nj->n", vectors[:, 1], noise)
+    slope = units[:, 1] * (mean[:, 1] + np.einsum("nj,nj->n", vectors[:, 1], noise))
     return slope, np.log(variance), w

@@ -74,14 +74,18 @@ class ClampedPredictorMoments(Moments):
 
 
 def start_within(law: Moments, values: NDArray[np.float64]) -> None:
-    """Start the law of clamped predictors, where it is not known, wide and in the middle of the bounds.
+    """Start where the release tells the way: a draw from the prior may be where chains stay for long.
 
-    Of zeros and ones a narrow law finds all records at one bound, from where the release does not tell the
-    way back: chains stay there for long.
+    Coefficients that are Cauchy a priori start within 1 of their centres: steep lines clamp all responses.
+    The law of clamped predictors, where it is not known, starts wide and in the middle of the bounds: of
+    zeros and ones a narrow one finds all records at one bound.
     """
+    q = len(law.columns)
+    if law.beta_learned:
+        gap = values[:q] - law.beta_mean
+        values[:q] = law.beta_mean + gap / (1.0 + np.abs(gap))
     if not isinstance(law, ClampedPredictorMoments):
         return
-    q = len(law.columns)
     if not law.known[MEAN]:
         values[q + 1 : 2 * q] = 0.0
     if not law.known[COV]:

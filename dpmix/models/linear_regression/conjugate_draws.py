@@ -4,8 +4,8 @@
 units of the data (methods, section 15); results are given in these. With centres c and half-widths h of the
 bounds, x~ = (x - c)/h, a slope is h_y b~/h_x, and the intercept c_y + h_y b~_0 - sum_j slope_j c_j.
 
-**Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn, the latter given a draw of its
-scale where that is learned; x_mean and x_cov are normal-inverse-Wishart, given a draw of the scales of x_cov
+**Draws.** beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn, each given a draw of its scale, or
+scales, where learned; x_mean and x_cov are normal-inverse-Wishart, given a draw of the scales of x_cov
 where these are learned, or the one of them that is not known is normal or inverse-Wishart given the other.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.linear_regression.joint import move_jointly, precision_of
 from dpmix.models.linear_regression.latent_records import BLOCK, COV, MEAN, SD, Moments
-from dpmix.models.linear_regression.ridge import draw_beta, move_along_ridge
+from dpmix.models.linear_regression.ridge import draw_beta, draw_precision, move_along_ridge
 from dpmix.models.sum_augmentation import draw_theta
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
@@ -78,7 +78,7 @@ def draw_line(model, rng, values, moments):
 @njit
 def draw_coefficients(model, rng, values, moments):
     """Draw beta, and the sd of the errors where it is not known, given the moments of (1, x, y)."""
-    draw_beta(model, rng, values, moments)
+    draw_beta(model, rng, values, moments, draw_precision(model, rng, values))
     if not model.known[SD]:
         _draw_sd(model, rng, values, moments)
 

@@ -169,14 +169,23 @@ def log_errors(model, sd):
 
 
 @njit
+def log_coefficients(model, values):
+    """Return the log prior density of the coefficients, up to a constant."""
+    total = 0.0
+    for i in range(len(model.columns)):
+        gap = values[i] - model.beta_mean[i]
+        square = model.beta_precision[i] * gap * gap
+        # the variance integrated out: a Cauchy law
+        total -= math.log1p(square) if model.beta_learned else 0.5 * square
+    return total
+
+
+@njit
 def log_prior(model, values, inverse):
     """Return the log prior density of the coordinates, up to a constant; `inverse` (p, p) is scratch."""
     q = len(model.columns)
     p = q - 1
-    total = 0.0
-    for i in range(q):
-        gap = values[i] - model.beta_mean[i]
-        total -= 0.5 * model.beta_precision[i] * gap * gap
+    total = log_coefficients(model, values)
     if not model.known[SD]:
         total += log_errors(model, values[q])
     if model.known[MEAN] and model.known[COV]:
@@ -238,6 +247,9 @@ def learn(learnt, point, share):
 WANTED, FARTHEST = 0.8, 2.0
 BY_MOMENTS = 2.0 / 3.0
 """Share of the lines that are straight in the moments."""
+MOST_STEPS = 32.0
+"""Of a slice, where coefficients are Cauchy: to where all responses lie beyond a bound it is long, and the
+noise, by which its steps in the moments are, narrow."""
 
 
 @njit
@@ -531,6 +543,7 @@ def slice_lines(surrogate, rng, lines, unit, point, root):
     line = _CoefficientLine(surrogate, point, step, np.empty(k))
     middle, offer, factor = np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1)), np.empty((q + 1, q + 1))
     other = _MomentLine(surrogate, middle, turn, offer, factor)
+    most = MOST_STEPS if model.beta_learned else math.inf
     for _ in range(lines):
         if rng.random() < BY_MOMENTS:
             unpack(model, point, values)
@@ -538,14 +551,14 @@ def slice_lines(surrogate, rng, lines, unit, point, root):
             middle[:] = product(factor, factor.T)
             _draw_moment_step(model, rng, unit, turn)
             level = log_height(other, 0.0) - rng.standard_exponential()
-            at, _ = draw_on_slice(rng, other, 0.0, level, 4.0)
+            at, _ = draw_on_slice(rng, other, 0.0, level, 4.0, -math.inf, math.inf, most)
             if at != 0.0:
                 _set_from_moments(other, at)
                 pack(model, values, point)
         else:
             _draw_line(model, rng, root, step)
             level = log_height(line, 0.0) - rng.standard_exponential()
-            at, _ = draw_on_slice(rng, line, 0.0, level, 2.0)
+            at, _ = draw_on_slice(rng, line, 0.0, level, 2.0, -math.inf, math.inf, most)
             for i in range(k):
                 point[i] += at * step[i]
 
@@ -623,6 +636,7 @@ def register_kind(kind: type[Moments]) -> None:
             model.rate,
             model.beta_mean,
             model.beta_precision,
+            model.beta_learned,
             model.shape,
             model.scale,
             model.learned,

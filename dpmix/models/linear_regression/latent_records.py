@@ -44,7 +44,9 @@ class Moments(NamedTuple):
     columns (q,): a tuple of any numbers, whose length is known where functions are compiled, so that loops
     over columns are unrolled. released (size,); bounds (2 q,): x~_j = bounds[q + j] (x_j - bounds[j]) - 1,
     the response last; rate: 1 over the scale of the noise. What follows are numbers and tuples, which cost
-    nothing to pass. beta ~ N(beta_mean, diag 1 / beta_precision), (q,) each, the intercept first. Errors have
+    nothing to pass. beta ~ N(beta_mean, diag 1 / beta_precision), (q,) each, the intercept first, or,
+    `beta_learned`, Cauchy with these as centres and scales: the variance of each over its scale squared is
+    IG(1/2, 1/2). Errors have
     variance sigma2 ~ IG(shape, b), where b is the scale or, `learned`, b ~ Gamma(1/2) of mean scale.
     Predictors are N(x_mean, x_cov) with x_cov ~ IW(freedom, psi), psi (p p,), or, `psi_learned`, with a
     diagonal scale matrix whose entries are Gamma(1/2) of the means on psi's diagonal, independent, and
@@ -57,6 +59,7 @@ class Moments(NamedTuple):
     rate: float
     beta_mean: Any
     beta_precision: Any
+    beta_learned: bool
     shape: float
     scale: float
     learned: bool

@@ -426,15 +426,21 @@ def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) ->
 
     A slope is told by little where a predictor varies little beside its bounds, and a prior of light tails
     then says how steep it may be: with R-hat 1.00, and a contraction that looks well. Draws (draws, .., q)
-    are weighed by the ratio of the wider prior to the stated one.
+    are weighed by the ratio of the wider prior to that of the fit.
     """
     if chains.attrs.get("prior_of") != "rescaled variables":  # an earlier version's prior
         return []
     stated: Any = chains.run_spec.model
+    learned = chains.attrs.get("beta_scale") == "learned"  # earlier versions fixed it where none was stated
     rescaled = rescaled_coefficients(beta, expect(chains.mechanism, ClampedMomentsLaw).bounds)
+    centre, scale = map(np.array, stated.coefficients(rescaled.shape[-1]))
     with np.errstate(over="ignore", invalid="ignore"):  # of priors that are absurdly narrow
-        squares = ((rescaled - np.asarray(stated.prior_mean)) / np.asarray(stated.prior_sd)) ** 2
-        logs = 0.5 * (1.0 - _WIDER**-2) * squares.sum(axis=-1)  # of each group by itself
+        squares = ((rescaled - centre) / scale) ** 2
+        if learned:
+            ratios = np.log1p(squares) - np.log1p(_WIDER**-2 * squares)
+        else:
+            ratios = 0.5 * (1.0 - _WIDER**-2) * squares
+        logs = ratios.sum(axis=-1)  # of each group by itself
         weights = np.broadcast_to(np.exp(logs - logs.max(axis=0))[..., None], beta.shape)
     names, tails = stored.labels(), (0.5 * (1.0 - level), 0.5 * (1.0 + level))
     found = []
@@ -452,11 +458,12 @@ def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) ->
     *_, name, before, after = max(found)
     others = len(found) - 1
     more = f" ({others} more coefficient{' moves' if others == 1 else 's move'}, too)" if others else ""
+    wider = "Cauchy priors" if learned else "a model.prior_sd"
+    cure = "by model.prior_sd" if learned else "or fit again with a larger prior_sd"
     return [
-        f"The prior, as well as the release, says how far {name} reaches: under a model.prior_sd "
-        f"{_WIDER:g} times as large its interval would be about {_ends(after)} in the place of "
-        f"{_ends(before)}{more}; state what is believed of the coefficients, or fit again with a larger "
-        "prior_sd."
+        f"The prior, as well as the release, says how far {name} reaches: under {wider} "
+        f"{_WIDER:g} times as {'wide' if learned else 'large'} its interval would be about {_ends(after)} in "
+        f"the place of {_ends(before)}{more}; state what is believed of the coefficients, {cure}."
     ]
 
 
@@ -519,7 +526,9 @@ class RegressionMeaning(Meaning):
         bounds = expect(chains.mechanism, ClampedMomentsLaw).bounds
         units, beta = Units.of(bounds), draws_of(chains, "beta")
         rescaled = rescaled_coefficients(beta, bounds) - np.asarray(law.beta_mean)
-        out = sum_entries(-0.5 * np.asarray(law.beta_precision) * rescaled**2)
+        squares = np.asarray(law.beta_precision) * rescaled**2
+        learned = chains.attrs.get("beta_scale") == "learned"  # not by earlier versions, whatever was stated
+        out = sum_entries(-np.log1p(squares) if learned else -0.5 * squares)
         if not law.known[SD]:
             variance = draws_of(chains, "sigma2") / units.variance(1.0)
             if (

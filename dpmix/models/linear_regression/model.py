@@ -77,9 +77,9 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     """Return release and prior as compiled functions take them, on the rescaled variables.
 
     What is stated of errors and predictors is in the units of the data; what is left out is the default on
-    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, b), b ~ Gamma(1/2) of mean
-    1/4, predictors as clusters of multivariate normal mixtures with scales that are learned, whose means psi
-    has.
+    [-1, 1] (methods, section 15): coefficients Cauchy(0, 1), errors' variance IG(3, b), b ~ Gamma(1/2) of
+    mean 1/4, predictors as clusters of multivariate normal mixtures with scales that are learned, whose means
+    psi has.
     """
     units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
@@ -90,15 +90,16 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     psi = np.diag(default.psi) if prior.Psi == "learned" else np.array(prior.Psi) / units.covariance()
     stated = model.sigma2_prior.b
     scale = ERRORS_SCALE if stated == "learned" else stated / units.variance(1.0)
-    sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
+    mean, sd = model.coefficients(q)
     kind = _KINDS[model.response, model.predictors]
     return kind(
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
         bounds=np.concatenate([np.full(q, -1.0), np.ones(q)]),
         rate=1.0 / release.scales[-1],  # of groups, those of sizes stand before it
-        beta_mean=_floats(np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), (q,))),
-        beta_precision=_floats(sd**-2.0),
+        beta_mean=_floats(mean),
+        beta_precision=_floats(np.array(sd) ** -2.0),
+        beta_learned=model.prior_sd == "learned",
         shape=float(model.sigma2_prior.a),
         scale=float(scale),
         learned=stated == "learned",
@@ -186,6 +187,7 @@ class LinearRegression(ParametricModel):
             "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
             "predictors": "clamped" if isinstance(law, ClampedPredictorMoments) else "unclamped",
             "prior_of": "rescaled variables",
+            "beta_scale": "learned" if law.beta_learned else "fixed",
             "sigma2_scale": "learned" if law.learned else "fixed",
             "x_cov_scale": "learned" if law.psi_learned else "fixed",
         }
@@ -275,7 +277,9 @@ def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str
     """Say what the prior of the coefficients means in the units of the data."""
     sd = [precision**-0.5 for precision in law.beta_precision]
     truncated = isinstance(law, TruncatedMoments)
-    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
+    words = coefficients_in_words(
+        bounds, law.beta_mean, sd, predictors, truncated=truncated, learned=law.beta_learned
+    )
     meant = line_in_words(truncated=truncated, clamped=isinstance(law, ClampedPredictorMoments))
     return f"{words[0].upper()}{words[1:]}.{meant and ' '}{meant}"
 
@@ -319,6 +323,8 @@ class RegressionChain(AugmentedChain):
 def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:
     """Draw what is not known of `Line.values` from the prior."""
     q = len(law.columns)
+    if law.beta_learned:  # variances are drawn anew given these, and these given variances
+        values[:q] = law.beta_mean + rng.standard_cauchy(q) / np.sqrt(law.beta_precision)
     if not law.known[SD]:
         scale = law.scale * 2.0 * rng.standard_gamma(0.5) if law.learned else law.scale
         values[q] = math.sqrt(scale / rng.standard_gamma(law.shape))

@@ -33,6 +33,8 @@ _DRAWS = 40_000
 _STEP = 1e-3
 _SEED = 22
 _KNOWN = 1e-12  # relative variance of what is known
+_OF_CAUCHY = 1.4826
+"""Standard deviation of the normal law with the quartiles of the Cauchy law of scale 1."""
 _OF_TWO = 25.0
 """Variance, on [-1, 1], of a latent predictor of which nearly all lies at its bounds."""
 
@@ -45,10 +47,9 @@ def expected_of_line(law: Law, model: Any, n: int, spec: RunSpec) -> Expected:
     law = expect(law, ClampedMomentsLaw)
     units, p = Units.of(law.bounds), len(law.bounds) - 1
     check_widths(model, p)
-    beta, sd = (
-        np.broadcast_to(np.asarray(value, dtype=np.float64), (p + 1,))
-        for value in (model.prior_mean, model.prior_sd)
-    )
+    beta, sd = map(np.array, model.coefficients(p + 1))
+    if model.prior_sd == "learned":
+        sd = _OF_CAUCHY * sd
     square = float(units.half[-1]) ** 2
     a, b = model.sigma2_prior.a, model.sigma2_prior.b
     scale = ERRORS_SCALE if b == "learned" else float(b) / square

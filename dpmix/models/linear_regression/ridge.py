@@ -11,7 +11,8 @@ With x held fixed, responses y = (1, x) b + sqrt(R) w have as many degrees of fr
 that is held fixed, too, as they have sums. In (c, v) the density of the noise is that of independent Laplace
 variables of one scale, and R > 0 a convex set, in which random lines reach everywhere: there is nothing to
 learn of their directions. The errors' variance goes with R, sigma2/R held fixed, and beta is integrated out:
-with d = M^-1 c - m, m the prior mean, P the prior precision, and q coefficients,
+with d = M^-1 c - m, m the prior mean, P the prior precision, drawn given beta where it is learned, and q
+coefficients,
 
     p(c, v, log sigma2 | x, w) ~ R^((n - q)/2 - 1) sigma2^(-(n - q)/2) exp(-R/(2 sigma2)) p(log sigma2)
         |M + sigma2 P|^(-1/2) exp(-(d' P d - sigma2 d' P (M + sigma2 P)^-1 P d)/2)
@@ -46,7 +47,7 @@ class _SumsLine(NamedTuple):
     """A line through `sums` (q + 1,), c and v, along `step`; `offer` (q + 1,), `work` (2, q) are scratch.
 
     released (q + 1,): the sums that were released, less what clamping adds; moments and root (q, q): M and
-    its factor; matrix (q, q) is scratch; ratio: sigma2 over R.
+    its factor; matrix (q, q) is scratch; precision (q,): P's diagonal; ratio: sigma2 over R.
     """
 
     model: Any
@@ -58,6 +59,7 @@ class _SumsLine(NamedTuple):
     offer: Any
     work: Any
     matrix: Any
+    precision: Any
     ratio: float
 
 
@@ -78,7 +80,7 @@ def _log_density(line: _SumsLine, at):
     solve_transposed(line.root, work[0])
     total = log_errors(model, math.sqrt(variance)) - math.log(rest) - model.rate * level
     for i in range(q):
-        gap, precision = work[0, i] - model.beta_mean[i], model.beta_precision[i]
+        gap, precision = work[0, i] - model.beta_mean[i], line.precision[i]
         total -= 0.5 * precision * gap * gap
         work[1, i] = precision * gap
         for j in range(q):
@@ -129,16 +131,28 @@ def _log_truncation(model: Moments, values, records, first, old, new, by):
 
 
 @njit
-def draw_beta(model, rng, values, moments):
-    """Draw beta given sigma2 and the moments of (1, x, y)."""
+def draw_precision(model, rng, values):
+    """Return the prior precisions (q,) of the coefficients, drawn given these where they are learned."""
+    found = np.empty(len(model.columns))
+    for i in range(len(found)):
+        found[i] = model.beta_precision[i]
+        if model.beta_learned:  # the variance over the square of the scale is IG(1, (1 + square) / 2)
+            gap = values[i] - model.beta_mean[i]
+            found[i] *= 2.0 * rng.standard_exponential() / (1.0 + found[i] * gap * gap)
+    return found
+
+
+@njit
+def draw_beta(model, rng, values, moments, prior):
+    """Draw beta given sigma2 and the moments of (1, x, y), under prior precisions (q,)."""
     q = len(model.columns)
     precision, root, mean = np.empty((q, q)), np.empty((q, q)), np.empty(q)
     variance = values[q] * values[q]
     for i in range(q):
         for j in range(q):
             precision[i, j] = moments[i, j] / variance
-        precision[i, i] += model.beta_precision[i]
-        mean[i] = model.beta_precision[i] * model.beta_mean[i] + moments[i, q] / variance
+        precision[i, i] += prior[i]
+        mean[i] = prior[i] * model.beta_mean[i] + moments[i, q] / variance
     cholesky(precision, root)
     solve_lower(root, mean)
     for i in range(q):
@@ -167,7 +181,7 @@ def move_along_ridge(model, rng, theta, records, tally, moments, first):
     if not rest > LEAST * sums[q]:
         return
     solve_transposed(root, old)
-    ratio = values[q] * values[q] / rest
+    ratio, prior = values[q] * values[q] / rest, draw_precision(model, rng, values)
     # what clamping adds
     fixed, sd = learnt[HEAD : HEAD + q].copy(), math.exp(learnt[HEAD + q])
     added, released = np.empty(q + 1), np.empty(q + 1)
@@ -185,7 +199,7 @@ def move_along_ridge(model, rng, theta, records, tally, moments, first):
         before += abs(released[j] - sums[j])
     step = np.empty(q + 1)
     line = _SumsLine(
-        model, released, second, root, sums, step, np.empty(q + 1), work, np.empty((q, q)), ratio
+        model, released, second, root, sums, step, np.empty(q + 1), work, np.empty((q, q)), prior, ratio
     )
     for _ in range(q + 1 + LINES):
         for j in range(q + 1):
@@ -210,7 +224,7 @@ def move_along_ridge(model, rng, theta, records, tally, moments, first):
     moments[q], moments[:, q] = sums, sums
     moved = values.copy()
     moved[q] *= by
-    draw_beta(model, rng, moved, moments)
+    draw_beta(model, rng, moved, moments, prior)
     gain = model.rate * (tally.level[0] - level + after - before)
     gain += log_truncation(model, moved, records, first, old, new, by)
     gain -= log_truncation(model, values, records, first, old, old, 1.0)

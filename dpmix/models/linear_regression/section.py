@@ -1,12 +1,13 @@
 """What a spec says of a linear regression, and what the model goes with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal, wrong
 from dpmix.spec.model_section import (
+    COEFFICIENTS_SCALE,
     ERRORS_SHAPE,
     Matrix,
     ModelSection,
@@ -20,21 +21,31 @@ from dpmix.spec.model_section import (
 NumberOrVector = Annotated[
     Annotated[Number, Tag("number")] | Annotated[Vector, Tag("list")], number_or_list("number", "list")
 ]
-PositiveOrVector = Annotated[
-    Annotated[Positive, Tag("number")]
+
+
+def _learned(what: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if value != "learned":
+            raise wrong(f"must be {what} or learned, not {{got}}", value)
+        return value
+
+    return BeforeValidator(check)
+
+
+def _word_number_or_list(value: object) -> str:
+    if isinstance(value, str):
+        return "word"
+    return "list" if hasattr(value, "__len__") and not isinstance(value, Mapping) else "number"
+
+
+LearnedOrPositive = Annotated[
+    Annotated[Literal["learned"], _learned("a number, a list of numbers"), Tag("word")]
+    | Annotated[Positive, Tag("number")]
     | Annotated[tuple[Positive, ...], Listed, Field(min_length=1), Tag("list")],
-    number_or_list("number", "list"),
+    Discriminator(_word_number_or_list),
 ]
-
-
-def _learned(value: object) -> object:
-    if value != "learned":
-        raise wrong("must be a list of rows or learned, not {got}", value)
-    return value
-
-
 LearnedOrMatrix = Annotated[
-    Annotated[Matrix, Tag("matrix")] | Annotated[Literal["learned"], BeforeValidator(_learned), Tag("word")],
+    Annotated[Matrix, Tag("matrix")] | Annotated[Literal["learned"], _learned("a list of rows"), Tag("word")],
     number_or_list("word", "matrix"),
 ]
 
@@ -96,10 +107,11 @@ class LinearRegressionModel(ModelSection):
         description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
         "one number, or one for each, the intercept first.",
     )
-    prior_sd: PositiveOrVector = Field(
-        1.0,
-        description="Prior standard deviation of the coefficients of variables rescaled to [-1, 1]: one "
-        "number, or one for each, the intercept first.",
+    prior_sd: LearnedOrPositive = Field(
+        "learned",
+        description="Standard deviation of the normal priors of the coefficients of variables rescaled to "
+        "[-1, 1]: one number, or one for each, the intercept first. learned: one for each, whose square is "
+        "inverse gamma of shape and scale 1/2 a priori, so that each coefficient is Cauchy of scale 1.",
     )
     sigma2: Positive | None = Field(
         None, description="Known variance of the errors; given a prior where left out."
@@ -183,15 +195,20 @@ class LinearRegressionModel(ModelSection):
         """Say what the prior of the coefficients means, where the bounds are known and all goes together."""
         bounds = _bounds_in(spec)
         q = len(bounds)
-        mean, sd = (
-            value if isinstance(value, tuple) else (value,) * q for value in (self.prior_mean, self.prior_sd)
-        )
+        mean, sd = self.coefficients(q)
         if q < 2 or len(mean) != q or len(sd) != q:
             return ""
         columns = None if spec.data is None else spec.data.columns
         names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
         titles, cut = [str(name) for name in names], self.response == "truncated"
-        return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
+        learned = self.prior_sd == "learned"
+        return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut, learned=learned)}"
+
+    def coefficients(self, q: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return prior means and sds of q rescaled coefficients; where learned, the scales of Cauchy laws."""
+        sd = COEFFICIENTS_SCALE if self.prior_sd == "learned" else self.prior_sd
+        mean, sd = (value if isinstance(value, tuple) else (value,) * q for value in (self.prior_mean, sd))
+        return mean, sd
 
 
 def _bounds_in(spec: Any) -> Sequence[tuple[float, float]]:

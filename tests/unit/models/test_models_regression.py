@@ -58,6 +58,7 @@ OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0
 LEARNED = dataclasses.replace(FREE, learned=True, b=0.25 * 2.25**2)  # the default's
 OF_BOUNDS = np.diag((0.4 * np.array([1.25, 1.5])) ** 2)  # squares of a fifth of the predictors' widths
 SCALES = dataclasses.replace(LEARNED, psi=OF_BOUNDS, psi_learned=True)
+CAUCHY = dataclasses.replace(SCALES, sd=1.0, beta_learned=True)
 PRIORS = {
     "free": FREE,
     "known": KNOWN,
@@ -67,7 +68,10 @@ PRIORS = {
     "scales learned": SCALES,
     "scales learned, mean known": dataclasses.replace(HALF, psi=OF_BOUNDS, psi_learned=True),
     "scales learned, errors known": dataclasses.replace(SCALES, sigma2=0.8),
+    "coefficients learned": CAUCHY,
+    "coefficients learned, else known": dataclasses.replace(KNOWN, sd=1.0, beta_learned=True),
 }
+WEIGHED = ("free", "known", "learned", "scales learned", "coefficients learned")
 
 
 def by_night(priors: Iterable[str], by_day: list[str]) -> list[Any]:
@@ -81,7 +85,8 @@ def by_night(priors: Iterable[str], by_day: list[str]) -> list[Any]:
 
 def settings(line: Line) -> dict[str, Any]:
     """Return the model section of an oracle's prior."""
-    found: dict[str, Any] = {"kind": "linear_regression", "prior_sd": line.sd}
+    found: dict[str, Any] = {"kind": "linear_regression"}
+    found["prior_sd"] = "learned" if line.beta_learned else line.sd
     if line.truncated:
         found["response"] = "truncated"
     if line.clamped_predictors:
@@ -125,7 +130,7 @@ def theta(draws: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def exact() -> dict[str, tuple[Any, dict[str, tuple[float, float]]]]:
     found = {}
-    for name in ("free", "known", "learned", "scales learned"):
+    for name in WEIGHED:
         rng = np.random.default_rng([3, len(name)])
         line = PRIORS[name]
         _, records = line.draw(rng, 1, 3)
@@ -144,9 +149,7 @@ def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str
         assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
 
 
-@pytest.mark.parametrize(
-    ("prior", "sampler"), by_night(["free", "known", "learned", "scales learned"], ["joint"])
-)
+@pytest.mark.parametrize(("prior", "sampler"), by_night(WEIGHED, ["joint"]))
 def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
     values, means = exact[prior]
     model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
@@ -170,7 +173,7 @@ def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
 
 
-@pytest.mark.parametrize("name", ["free", "learned", "scales learned"])
+@pytest.mark.parametrize("name", ["free", "learned", "scales learned", "coefficients learned"])
 def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
     learned = "learned" in name
     chain: Any = make(PRIORS[name], np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
@@ -189,13 +192,14 @@ def test_prior_of_coordinates_has_their_jacobian(name: str) -> None:
         cov = np.zeros((p, p))
         cov[np.tril_indices(p)] = low
         cov = cov + np.tril(cov, -1).T
-        wanted += stats.norm.logpdf(beta, model.beta_mean, np.array(model.beta_precision) ** -0.5).sum()
+        of_beta = stats.cauchy if name == "coefficients learned" else stats.norm
+        wanted += of_beta.logpdf(beta, model.beta_mean, np.array(model.beta_precision) ** -0.5).sum()
         if learned:
             wanted += stats.betaprime.logpdf(sigma2[0], 0.5, model.shape, scale=2.0 * model.scale)
         else:
             wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
         wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
-        if name == "scales learned":
+        if name in ("scales learned", "coefficients learned"):
             wanted += log_with_learned_scales(cov, model.freedom, np.diag(np.reshape(model.psi, (p, p))))
         else:
             wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
@@ -250,6 +254,15 @@ def test_lines_are_straight_in_the_moments_and_have_their_jacobian(name: str) ->
         gaps.append(gap + model.rate * level + np.linalg.slogdet(np.array(slopes))[1])
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)
     assert _log_density_of_moments(line, 1e6) == _log_density_of_moments(line, -1e6) == -np.inf
+
+
+def test_draws_of_the_prior_have_the_law_of_learned_coefficients() -> None:
+    model = make(CAUCHY, np.zeros(9), 4, False, 0, prior_mean=[0.5, -1.0, 2.0])
+    drawn = CAUCHY.rescaled(model.prior_draws(np.random.default_rng(7), 4000))[:, :3]
+    for column, centre in zip(drawn.T, (0.5, -1.0, 2.0), strict=True):
+        assert stats.kstest(column, stats.cauchy(centre).cdf).pvalue > LEVEL
+    bent = np.arctan(drawn - [0.5, -1.0, 2.0])  # bounded, for a correlation
+    assert np.abs(np.corrcoef(bent.T) - np.eye(3)).max() < 4.5 / 4000**0.5
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -395,6 +408,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
     # on variables rescaled to [-1, 1], whatever the bounds
     assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
+    assert model.law.beta_learned
     assert (model.law.shape, model.law.scale, model.law.learned) == (3.0, 0.25, True)
     assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
     assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel()) and model.law.psi_learned
@@ -414,6 +428,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
             {"prior_sd": [1.0, 2.0]},
             "model.prior_sd: has 2 entries, but the release is of 2 predictors and",
         ),
+        ({"prior_sd": "wide"}, 'model.prior_sd: must be a number, a list of numbers or learned, not "wide"'),
         ({"x_cov": [[1.0, 2.0], [2.0, 1.0]]}, "model.x_cov: must be positive definite"),
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),

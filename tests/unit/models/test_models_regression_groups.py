@@ -171,6 +171,8 @@ def joint_p_values(
         ("learned", "joint", False),
         pytest.param("scales learned", "joint", False, marks=pytest.mark.matrix),
         pytest.param("scales learned", "joint", True, marks=pytest.mark.matrix),
+        ("coefficients learned", "joint", False),
+        pytest.param("coefficients learned", "joint", True, marks=pytest.mark.matrix),
     ],
 )
 def test_joint_law_is_invariant(prior: str, sampler: str, alone: bool) -> None:

@@ -18,7 +18,15 @@ from dpmix.spec import load_spec
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
-from tests.unit.models.test_models_regression import FREE, LEARNED, LEVEL, joint_p_values, make, released
+from tests.unit.models.test_models_regression import (
+    CAUCHY,
+    FREE,
+    LEARNED,
+    LEVEL,
+    joint_p_values,
+    make,
+    released,
+)
 
 KINDS = {
     "clamped": LEARNED,
@@ -26,8 +34,10 @@ KINDS = {
     "truncated": dataclasses.replace(LEARNED, truncated=True),
     "both": dataclasses.replace(LEARNED, truncated=True, clamped_predictors=True),
     "stated": FREE,
+    "coefficients learned": CAUCHY,
+    "coefficients learned, both": dataclasses.replace(CAUCHY, truncated=True, clamped_predictors=True),
 }
-BY_DAY = ("stated",)
+BY_DAY = ("stated", "coefficients learned")
 
 
 def move_alone(chain: RegressionChain) -> None:
@@ -67,8 +77,8 @@ def test_density_is_that_of_responses_with_beta_integrated_out() -> None:
     ratio = 0.3 / rest
     sums, step = np.append(x.T @ y, y @ y), rng.normal(0.0, 0.3, q + 1)
     target = np.asarray(law.released)[: q + 1].copy()
-    room = np.empty(q + 1), np.empty((2, q)), np.empty((q, q))
-    line = _SumsLine(law, target, second, np.linalg.cholesky(second), sums, step, *room, ratio)
+    room, prior = (np.empty(q + 1), np.empty((2, q)), np.empty((q, q))), np.array([0.7, 3.0, 0.1])
+    line = _SumsLine(law, target, second, np.linalg.cholesky(second), sums, step, *room, prior, ratio)
     gaps = []
     for at in (-0.2, 0.0, 0.1, 0.2):
         to = sums + at * step
@@ -76,7 +86,7 @@ def test_density_is_that_of_responses_with_beta_integrated_out() -> None:
         left = float(to[q] - to[:q] @ new)
         moved = x @ new + math.sqrt(left / rest) * (y - x @ b)
         s2 = ratio * left
-        spread = s2 * np.eye(n) + x @ np.diag(1.0 / np.array(law.beta_precision)) @ x.T
+        spread = s2 * np.eye(n) + x @ np.diag(1.0 / prior) @ x.T
         wanted = stats.multivariate_normal.logpdf(moved, x @ law.beta_mean, spread)
         wanted += 0.5 * (n - q - 2) * math.log(left)
         wanted += stats.betaprime.logpdf(s2, 0.5, law.shape, scale=2.0 * law.scale) + math.log(s2)

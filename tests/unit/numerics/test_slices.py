@@ -50,13 +50,13 @@ def _log_cone(curve: _Cone, x):
 
 
 @njit
-def _numbers(rng, shape, width, most, out):
+def _numbers(rng, shape, width, most, steps, out):
     x = 1.0
     for i in range(len(out)):
         for _ in range(10):
             curve = _Gamma(shape, False, 0.0)
             level = log_height(curve, x) - rng.standard_exponential()
-            x, height = draw_on_slice(rng, curve, x, level, width, 0.0, most)
+            x, height = draw_on_slice(rng, curve, x, level, width, 0.0, most, steps)
             if not height > level or height != log_height(curve, x):
                 return False
         out[i] = x
@@ -85,11 +85,17 @@ def _vectors(rng, rates, root, out):
 
 
 @pytest.mark.parametrize(
-    ("shape", "width", "most"), [(2.5, 1.0, math.inf), (2.5, 30.0, 3.0), (0.7, 0.2, 2.0)]
+    ("shape", "width", "most", "steps"),
+    [
+        (2.5, 1.0, math.inf, math.inf),
+        (2.5, 30.0, 3.0, math.inf),
+        (0.7, 0.2, 2.0, math.inf),
+        (2.5, 0.5, math.inf, 2.0),
+    ],
 )
-def test_numbers_have_the_law_of_their_curve(shape: float, width: float, most: float) -> None:
+def test_numbers_have_the_law_of_their_curve(shape: float, width: float, most: float, steps: float) -> None:
     out = np.empty(4000)
-    assert _numbers(rng_of("slices", shape, width), shape, width, most, out)
+    assert _numbers(rng_of("slices", shape, width), shape, width, most, steps, out)
     law = stats.gamma(shape)
     assert stats.kstest(law.cdf(out) / law.cdf(most), "uniform").pvalue > LEVEL
 

@@ -393,7 +393,7 @@ def test_the_prior_of_a_dirichlet_is_gamma() -> None:
             log_prior(held({"alpha": alpha}, {"model": "dirichlet"}, spec=changed))
 
 
-SCALES_OF_PRIOR = ("sigma2_scale", "x_cov_scale")
+SCALES_OF_PRIOR = ("beta_scale", "sigma2_scale", "x_cov_scale")
 
 
 @pytest.mark.parametrize("scale", ["learned", "stated", "of an earlier version"])
@@ -403,7 +403,7 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     model = {
         "kind": "linear_regression",
         "prior_mean": [0.1, 0.2, -0.3],
-        "prior_sd": [1.0, 0.5, 2.0],
+        "prior_sd": "learned" if scale == "learned" else [1.0, 0.5, 2.0],
         **{key: stated[key] for key in known},
     }
     if scale == "stated" and "sigma2" not in known:
@@ -437,7 +437,10 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
         draw_prior(law, rng, row)
     out = {p.name: np.empty((12, *regression.shape(p))) for p in regression.parameters}
     regression.write(slice(None), out, saved)
-    logs = stats.norm.logpdf(saved[:, :3], [0.1, 0.2, -0.3], [1.0, 0.5, 2.0]).sum(axis=1)
+    if scale == "learned":
+        logs = stats.cauchy.logpdf(saved[:, :3], [0.1, 0.2, -0.3]).sum(axis=1)
+    else:
+        logs = stats.norm.logpdf(saved[:, :3], [0.1, 0.2, -0.3], [1.0, 0.5, 2.0]).sum(axis=1)
     if "sigma2" not in known:
         if scale == "learned":
             logs += stats.betaprime.logpdf(saved[:, 3] ** 2, 0.5, law.shape, scale=2.0 * law.scale)
