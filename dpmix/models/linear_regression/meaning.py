@@ -406,8 +406,8 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
 # Where the prior of the coefficients, and not the release, ends their intervals
 
 
-_WIDER = 2.0
-"""By how much the prior sds of the coefficients are multiplied to see what follows."""
+_WIDER, _WIDER_CAUCHY = 2.0, 4.0
+"""By how much the prior sds of the coefficients are multiplied to see what follows, or Cauchy scales."""
 _FARTHER = 1.0
 """Posterior standard deviations by which an end of an interval then moves, from which on it is said."""
 
@@ -422,7 +422,7 @@ def rescaled_coefficients(beta: Floats, bounds: Any) -> Floats:
 
 
 def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) -> list[str]:
-    """Say which coefficients' intervals the prior ends: under one twice as wide they would reach elsewhere.
+    """Say which coefficients' intervals the prior ends: under a wider one they would reach elsewhere.
 
     A slope is told by little where a predictor varies little beside its bounds, and a prior of light tails
     then says how steep it may be: with R-hat 1.00, and a contraction that looks well. Draws (draws, .., q)
@@ -432,14 +432,15 @@ def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) ->
         return []
     stated: Any = chains.run_spec.model
     learned = chains.attrs.get("beta_scale") == "learned"  # earlier versions fixed it where none was stated
+    wider = _WIDER_CAUCHY if learned else _WIDER
     rescaled = rescaled_coefficients(beta, expect(chains.mechanism, ClampedMomentsLaw).bounds)
     centre, scale = map(np.array, stated.coefficients(rescaled.shape[-1]))
     with np.errstate(over="ignore", invalid="ignore"):  # of priors that are absurdly narrow
         squares = ((rescaled - centre) / scale) ** 2
         if learned:
-            ratios = np.log1p(squares) - np.log1p(_WIDER**-2 * squares)
+            ratios = np.log1p(squares) - np.log1p(wider**-2 * squares)
         else:
-            ratios = 0.5 * (1.0 - _WIDER**-2) * squares
+            ratios = 0.5 * (1.0 - wider**-2) * squares
         logs = ratios.sum(axis=-1)  # of each group by itself
         weights = np.broadcast_to(np.exp(logs - logs.max(axis=0))[..., None], beta.shape)
     names, tails = stored.labels(), (0.5 * (1.0 - level), 0.5 * (1.0 + level))
@@ -458,12 +459,14 @@ def _held_in(chains: NamedChains, stored: Stored, beta: Floats, level: float) ->
     *_, name, before, after = max(found)
     others = len(found) - 1
     more = f" ({others} more coefficient{' moves' if others == 1 else 's move'}, too)" if others else ""
-    wider = "Cauchy priors" if learned else "a model.prior_sd"
+    prior = (
+        f"Cauchy priors {wider:g} times as wide" if learned else f"a model.prior_sd {wider:g} times as large"
+    )
     cure = "by model.prior_sd" if learned else "or fit again with a larger prior_sd"
     return [
-        f"The prior, as well as the release, says how far {name} reaches: under {wider} "
-        f"{_WIDER:g} times as {'wide' if learned else 'large'} its interval would be about {_ends(after)} in "
-        f"the place of {_ends(before)}{more}; state what is believed of the coefficients, {cure}."
+        f"The prior, as well as the release, says how far {name} reaches: under {prior} its interval would "
+        f"be about {_ends(after)} in the place of {_ends(before)}{more}; state what is believed of the "
+        f"coefficients, {cure}."
     ]
 
 

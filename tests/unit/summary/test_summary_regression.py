@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.errors import SpecError
 from dpmix.models.meaning_base import meaning_of
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
@@ -159,10 +160,12 @@ def test_a_prior_that_holds_the_errors_up_is_told(release: Path, tmp_path: Path)
     assert not any("holds up" in text for text in dpmix.summarize([tmp_path / "learned.h5"]).warnings)
 
 
-def stated(folder: Path, epsilon: float, x_cov: list[list[float]], slopes: list[float]) -> dict[str, Any]:
-    """Return a spec of moments of 1,000 records, predictors about 0.1 on [-1, 1]; their noise is 0."""
+def stated(
+    folder: Path, epsilon: float, x_cov: list[list[float]], slopes: list[float], about: float = 0.1
+) -> dict[str, Any]:
+    """Return a spec of moments of 1,000 records, predictors about 0.1 or so on [-1, 1]; their noise is 0."""
     n = 1000
-    b, x_mean = np.array(slopes), np.full(len(slopes), 0.1)
+    b, x_mean = np.array(slopes), np.full(len(slopes), about)
     middle = np.concatenate([x_mean, [0.05 + b @ x_mean]])
     turn = np.vstack([np.eye(len(b)), b])
     spread = turn @ np.array(x_cov) @ turn.T
@@ -225,19 +228,35 @@ def test_a_prior_that_holds_predictors_up_is_told_and_doubted(
 
 @pytest.mark.parametrize(
     ("sd", "slope", "prior_sd", "told"),
-    [(0.05, 5.0, 1.0, True), (0.05, 5.0, 8.0, False), (0.25, 0.9, 1.0, False)],
+    [
+        (0.05, 5.0, 1.0, True),
+        (0.05, 5.0, 8.0, False),
+        (0.25, 0.9, 1.0, False),
+        (0.05, 5.0, "learned", False),
+        (0.25, 0.9, "learned", False),
+        (0.0125, 20.0, "learned", True),
+    ],
 )
 def test_a_prior_that_ends_the_interval_of_a_slope_is_told_and_doubted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], sd: float, slope: float, prior_sd: float, told: bool
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    sd: float,
+    slope: float,
+    prior_sd: float | str,
+    told: bool,
 ) -> None:
-    """Five prior sds away, its contraction is 0.6 and more, R-hat 1.00, and the interval ends below."""
-    spec = stated(tmp_path, 8.0, [[sd**2]], [slope])
+    """Five prior sds away, its contraction is 0.6 and more, R-hat 1.00, and the interval ends below.
+
+    Under the default it holds such a slope, and ends below one that is steeper, of which nothing is told.
+    """
+    spec = stated(tmp_path, 8.0 if slope < 10.0 else 2.0, [[sd**2]], [slope], 0.1 if slope < 10.0 else 0.0)
     spec["model"]["prior_sd"] = prior_sd
     dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True)
     summary = dpmix.summarize([tmp_path / "c.h5"])
     assert isinstance(summary, Summary)
     low, _, high = summary.parameters["beta[1]"].quantiles.values()
-    said = "The prior, as well as the release, says how far beta[1] reaches: under a model.prior_sd 2 times"
+    said = "The prior, as well as the release, says how far beta[1] reaches: under "
+    said += "Cauchy priors 4 times as wide" if prior_sd == "learned" else "a model.prior_sd 2 times as large"
     assert (low < slope < high) == (not told)
     assert any(text.startswith(said) for text in summary.warnings) == told
     assert summary.verdict.reasons[0].startswith(said) == told
@@ -249,6 +268,18 @@ def test_a_prior_that_ends_the_interval_of_a_slope_is_told_and_doubted(
     capsys.readouterr()
     dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
     assert (said in capsys.readouterr().err) == told
+
+
+def test_a_run_under_normal_priors_is_not_gone_on_with_under_others(release: Path, tmp_path: Path) -> None:
+    """As where none was stated, which earlier versions took for a prior_sd of 1."""
+    chains = fitted(release, tmp_path / "c.h5", prior_sd=1.0)
+    assert chains.attrs["beta_scale"] == "fixed"
+    with pytest.raises(SpecError) as caught:
+        dpmix.fit(SPEC, release=release, output=tmp_path / "c.h5", resume=True)
+    assert str(caught.value).startswith("model.prior_sd: the finished ")
+    assert "has 1, not learned; give another output" in str(caught.value)
+    stated = {**SPEC, "model": SPEC["model"] | {"prior_sd": 1}}
+    assert not dpmix.fit(stated, release=release, output=tmp_path / "c.h5", resume=True).written
 
 
 @pytest.mark.matrix
