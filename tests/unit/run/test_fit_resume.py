@@ -57,7 +57,7 @@ def _wait_for(folder: Path, pattern: str, process: Any, since: float = 0.0) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["SIGINT", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("SIGTERM", "SIGHUP", "SIGKILL"))],
+    ["SIGINT", "SIGKILL", *(pytest.param(name, marks=pytest.mark.matrix) for name in ("SIGTERM", "SIGHUP"))],
 )
 def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_path: Path) -> None:
     number = signal.Signals[name]
