@@ -249,8 +249,9 @@ def test_in_json_text_and_hdf5(simulated, tmp_path):
     assert "Partition: 3 clusters with the least expected variation of information" in summary.to_text()
     text, ball = " ".join(summary.to_text().split()), found["credible_ball"]
     assert "ARI with the true labels 1.00" in text
-    ends = [ball[name]["n_clusters"] for name in ("vertical_upper", "vertical_lower")]
-    assert "holds draws of {} to {} clusters".format(*ends) in text  # beside the estimate
+    few, many = (ball[name]["n_clusters"] for name in ("vertical_upper", "vertical_lower"))
+    ends = f"{few} clusters" if few == many else f"{few} to {many} clusters"
+    assert f"holds draws of {ends}; " in text  # beside the estimate
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         group = tree["clustering"]
         assert group["estimate"].values.tolist() == found["estimate"]
