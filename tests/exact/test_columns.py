@@ -106,6 +106,7 @@ def test_a_base_in_units_of_its_own_misses() -> None:
     assert new.covers("sd") and new.covers("mean")
 
 
+@pytest.mark.matrix
 def test_bounds_that_are_wide_for_the_records_are_said_to_hold_the_sd_up() -> None:
     velocity = SHIPPED[1]
     fixed = {"base": {"learn": False}}
@@ -237,6 +238,7 @@ def test_starters_ask_for_no_more_than_path_column_and_domain(kind: str, tmp_pat
     load_spec(spec)
 
 
+@pytest.mark.matrix
 def test_a_starter_fits_another_column(tmp_path: Path) -> None:
     """From the text of the starter, by its own edit, with the noise of the noise library."""
     text = starter("laplace").replace(

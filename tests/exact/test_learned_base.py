@@ -277,7 +277,13 @@ def of_two_columns(noise: str, weight: float = 0.0) -> tuple[Model, LearnedBase]
 
 
 # what is learned has nothing to do with the noise: by day that of another test's compiled code
-@pytest.mark.parametrize("weight", [0.0, WEIGHT], ids=["fixed weight", "learned weight"])
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param(0.0, marks=pytest.mark.matrix, id="fixed weight"),
+        pytest.param(WEIGHT, id="learned weight"),
+    ],
+)
 @pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.matrix)])
 def test_joint_law_of_several_columns_is_invariant(noise: str, weight: float) -> None:
     """By 1,200 restarts, which a wrong sign of what one column tells of another's location needs to show."""

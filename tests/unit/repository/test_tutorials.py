@@ -20,7 +20,7 @@ from newcoming.__main__ import PAGES, follow
 from newcoming.pages import Command, File, differs, steps
 from tests.helpers.specs import ROOT
 
-LONG = ("cluster", "published-density")
+LONG = ("cluster", "own-csv", "published-density")
 SHORT = ["--set", "sampler.iterations=240", "--set", "sampler.burn_in=120"]
 
 

@@ -153,6 +153,7 @@ def test_a_full_disk_loses_nothing_that_was_saved(size: int, whole: Path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_memory_does_not_grow_with_the_draws(whole: Path, tmp_path: Path) -> None:
     more = (
         "import resource\nchains.CHECKPOINT_BYTES = 2**20\nreal = fit.write_chains\n"
