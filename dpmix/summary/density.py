@@ -537,9 +537,8 @@ class _Work:
             law, n, scale = self.noisy
             ends = self.bounds or (float(self.grid[0]), float(self.grid[-1]))
             own = float(self.series[self.column.label("sd")].mean())
-            if (
-                own > math.sqrt(law.variance_of_unit) * scale
-            ):  # else the shape's contraction says what is hidden
+            of_noise = math.sqrt(law.variance_of_unit) * scale
+            if own > of_noise:  # else the shape's contraction says what is hidden
                 self.hidden = hidden_pile(*ends, below, lambda share: law.hidden_sd(n * share, scale), scale)
         lower, upper = bands(drawn, self.grid, level, family)
         distance, bias = distance_from_prior(batches, family, rng)
