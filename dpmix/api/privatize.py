@@ -12,13 +12,14 @@ from dpmix.api.cautions import depends_on_n, of_columns
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.columns.column_units import labelled
-from dpmix.data.loading import dated, load_data, number_of_records
-from dpmix.errors import PrivacyError
+from dpmix.data.loading import Data, dated, load_data, number_of_records
+from dpmix.errors import DataError, PrivacyError
 from dpmix.laws.every import law_type
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.release.release_file import write_release
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, SpecSource, load_spec
+from dpmix.spec.data_section import digits_of
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, check_suffix
@@ -117,6 +118,7 @@ def privatize(
         records = load_data(checked)
     mechanism = mechanism_of(checked, len(records.columns), records.n)
     mechanism.check(records.values)
+    _check_whole(checked, mechanism, records)
     total = records.values.size
     return release_records(
         checked,
@@ -160,6 +162,19 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     words = f"apply {mechanism.in_words(columns)}"
     also = of_columns(spec)
     return steps_of(spec, mechanism, n, words, also=also, spending=spending, entering=entering)
+
+
+def _check_whole(spec: RunSpec, mechanism: Mechanism, records: Data) -> None:
+    """Refuse values that are no whole numbers where a histogram's release would say that they are."""
+    types = None if spec.data is None else spec.data.types
+    if types is None or law_type(mechanism.kind).released != "histogram":
+        return
+    for name, values in zip(records.columns, records.values.T, strict=True):
+        if digits_of(types.get(name)) == 0 and (values % 1.0 != 0.0).any():
+            raise DataError(
+                f"data.types.{name}: integer, but the column has values that are no whole numbers; leave the "
+                "type out, or round them"
+            )
 
 
 def _records(spec: RunSpec) -> int:

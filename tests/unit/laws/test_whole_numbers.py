@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpmix
 from dpmix.api.release_of import find_release
-from dpmix.errors import SpecError
+from dpmix.errors import DataError, SpecError
 from dpmix.laws.every import LawError, expect, law_of
 from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.discrete.public_facts import public_of
@@ -84,6 +84,17 @@ def test_a_release_says_that_values_are_whole_numbers(
     assert shown["columns"] == [{"name": "age", "domain": [0.0, 100.0], "type": "integer"}]
     card = json.dumps(dpmix.card(path))
     assert "rounded" not in card  # as synthetic records are
+
+
+def test_values_that_are_no_whole_numbers_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age\n30\n41.5\n", encoding="utf-8")
+    data = {"path": str(tmp_path / "t.csv"), "columns": ["age"], "types": {"age": "integer"}}
+    spec: dict[str, Any] = {"data": data, "mechanism": MECHANISM | {"domain": [0, 100]}}
+    with pytest.raises(DataError, match=r"^data\.types\.age: integer, but the column has values that are no"):
+        dpmix.privatize(spec, tmp_path / "r.h5", quiet=True)
+    assert not (tmp_path / "r.h5").exists()
+    data["types"] = {"age": {"digits": 1}}
+    assert not dpmix.privatize(spec, quiet=True, yes=True).mechanism.get("whole_numbers")
 
 
 def test_an_analyst_may_know_it_of_a_release_that_does_not_say(tmp_path: Path) -> None:
