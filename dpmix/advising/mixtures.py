@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.kernels.beta.kernel import Beta
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import Law, expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.masses import fill_rows, make_cells
 from dpmix.models.counts_mixture.model import Coins, CoinsOfCells, InformedMixture, coins_of

@@ -15,8 +15,8 @@ from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, 
 from dpmix.api.task import Task, bounds_of, check_columns, make_run, observe, pairs_of, task_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import parameter_shapes, propose
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import Observation, expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,

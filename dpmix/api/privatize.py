@@ -14,6 +14,7 @@ from dpmix.api.spending import Entering, spending_of
 from dpmix.columns.column_units import labelled
 from dpmix.data.loading import Data, dated, load_data, number_of_records
 from dpmix.errors import DataError, PrivacyError
+from dpmix.laws.cell_laws import CellsLaw
 from dpmix.laws.every import law_type
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.release.release_file import write_release
@@ -165,9 +166,9 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
 
 
 def _check_whole(spec: RunSpec, mechanism: Mechanism, records: Data) -> None:
-    """Refuse values that are no whole numbers where a histogram's release would say that they are."""
+    """Refuse values that are no whole numbers where a release by cells would say that they are."""
     types = None if spec.data is None else spec.data.types
-    if types is None or law_type(mechanism.kind).released != "histogram":
+    if types is None or not issubclass(law_type(mechanism.kind), CellsLaw):
         return
     for name, values in zip(records.columns, records.values.T, strict=True):
         if digits_of(types.get(name)) == 0 and (values % 1.0 != 0.0).any():

@@ -20,8 +20,9 @@ from dpmix.columns.dated import NONE, Dated, bins_in_words
 from dpmix.errors import DataError
 from dpmix.kernels.layout import LEAST, Floats
 from dpmix.laws.additive import draw_noise
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import Law, expect
-from dpmix.laws.statistic_laws import HistogramLaw, SumsOfGroups
+from dpmix.laws.statistic_laws import SumsOfGroups
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.spec.kinds import MODELS
 
@@ -407,7 +408,7 @@ class OfBins:
         """Take the bins from the law of a histogram."""
         self.law = expect(chains.mechanism, HistogramLaw)
         self.edges, self.of_draws = self.law.edges(), not self.law.counts_bins
-        self._bin_edges = self.law.bin_edges()
+        self._bin_edges = self.law.cell_edges()
         self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
         self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
         self.per = float(len(chains.observed) if self.of_draws else chains.n)

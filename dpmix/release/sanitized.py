@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.columns.column_units import unit_of
+from dpmix.laws.cell_laws import CellsLaw
 from dpmix.laws.every import Law, law_of
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.numerics.in_words import guarantee_in_words, permits_verbatim
 from dpmix.spec.data_section import digits_of
 from dpmix.store.frames import FIRST, Frame, Pieces, Tabulated, dates_of, to_notebook
@@ -276,10 +276,10 @@ class Release(Tabulated):
         return guarantee_sentence(self.mechanism, words, private=self.private, simulated=self.simulated)
 
     def with_types(self, types: Mapping[str, Any] | None) -> Release:
-        """Return it with what types of columns say of a histogram's: that it is of whole numbers."""
+        """Return it with what types of columns say of one released by cells: that it is of whole numbers."""
         law = self.mechanism
         name = law.get("column") or self.columns[0]
-        known = not isinstance(law, HistogramLaw) or law.whole_numbers
+        known = not isinstance(law, CellsLaw) or law.whole_numbers
         if known or digits_of((types or {}).get(name)) != 0:
             return self
         return replace(self, mechanism=law.updated(whole_numbers=True))
@@ -322,7 +322,8 @@ def done_in_words(law: Law, n: int, *, dates: bool) -> str:
     """Say what was done to n records, of which some columns may be dates, whose noise is in days."""
     words = law.done(n)
     if law.get("whole_numbers"):
-        words += " Values are whole numbers, and a bin is those that it holds."
+        cell = "bin" if law.get("bins") else "cell"
+        words += f" Values are whole numbers, and a {cell} is those that it holds."
     return f"{words} On dates the scale is in days." if dates and law.additive and law.scale else words
 
 

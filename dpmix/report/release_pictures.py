@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.columns.dated import NONE, Dated
-from dpmix.laws.statistic_laws import HistogramLaw
+from dpmix.laws.cell_laws import CellsLaw
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def shown(summary: Summary, column: str) -> DrawnSteps | None:
     inside = np.count_nonzero((values >= grid[0]) & (values <= grid[-1]))
     if law.released == "histogram":
         edges = law.edges()
-        drawn = law.bin_edges() if isinstance(law, HistogramLaw) else edges  # of which draws are
+        drawn = law.cell_edges() if isinstance(law, CellsLaw) else edges  # of which draws are
         counts = np.histogram(values, drawn)[0]
     else:
         edges = np.linspace(grid[0], grid[-1], _BINS + 1)

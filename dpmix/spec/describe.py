@@ -111,18 +111,19 @@ def permitted(spec: RunSpec) -> list[str]:
 
 def of_columns(spec: RunSpec) -> list[str]:
     """Return what is to be said, before anything is released, of columns whose values may be few."""
-    return [*predictors_of_two(spec), *bins_of_whole_numbers(spec)]
+    return [*predictors_of_two(spec), *cells_of_whole_numbers(spec)]
 
 
-def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
-    """Return what is to be said of bins that do not each hold as many whole numbers, about their centre.
+def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
+    """Return what is to be said of bins or cells that do not hold as many whole numbers each, in the middle.
 
-    A fit takes records to lie anywhere in their bin, unless the type of the column is integer and each bin
+    A fit takes records to lie anywhere in theirs, unless the type of the column is integer and each of them
     holds a whole number. Of a column without a type this is said where its bounds are whole numbers, ten or
     more apart. Of wide bins it matters little, nor of narrow ones.
     """
     mechanism, data = spec.mechanism, spec.data
-    bins = getattr(mechanism, "bins", None)
+    what = "bins" if hasattr(mechanism, "bins") else "cells"
+    bins = getattr(mechanism, what, None)
     if mechanism is None or bins is None:
         return []
     columns = () if data is None else data.columns or ()
@@ -139,7 +140,7 @@ def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
             continue
         first, last = math.ceil(low), math.floor(high)
         number = last - first + 1
-        # as a fit takes them where the type is stated (`HistogramLaw.edges`)
+        # as a fit takes them where the type is stated (`CellsLaw.edges`)
         inner = (math.ceil(low + (high - low) * (i / bins)) - 0.5 for i in range(1, bins))
         known = all(one < other for one, other in pairwise([low, *inner, high]))
         if number < 2 or (known and kind is not None):
@@ -147,11 +148,12 @@ def bins_of_whole_numbers(spec: RunSpec) -> list[str]:
         held = (each for each in range(1, min(number, 2 * int(WIDE)) + 1) if number % each == 0)
         equal = number // min(held, key=lambda each: abs(math.log(each / width)))
         cure = f"data.domain: [{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
+        cure = cure if what == "bins" else "fewer mechanism.levels, with a whole number in each cell, do"
         cure = f"data.types: {{{name}: integer}} lets fits know" if known else cure
+        begin, then = ("note: where values of", ",") if kind is None else ("warning: values of", ":")
         found.append(
-            f"{'note: where values of' if kind is None else 'warning: values of'} {name} are whole numbers"
-            f"{', ' if kind is None else ': '}bins of {width:g} do not hold as many of them each, and mean, "
-            f"sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"
+            f"{begin} {name} are whole numbers{then} {what} of {width:g} do not hold as many of them each, "
+            f"and mean, sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"
         )
     return found
 

@@ -429,13 +429,14 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
 
 
 def _uneven(law: Law) -> list[Remark]:
-    """Say that a histogram has bins without a whole number, where its values are whole."""
+    """Say that cells of a release are without a whole number, where its values are whole."""
     if not getattr(law, "uneven", False) or np.diff(law.edges()).max() < NARROW_BIN:
         return []
+    cell = "bin" if law.get("bins") else "cell"
     text = (
-        "Values are whole numbers, and some bins of the release hold none: the fit takes records to lie "
-        "anywhere in their bin, and mean, sd and quantiles are off by up to half a bin; a release of bins "
-        "that each hold as many whole numbers would tell."
+        f"Values are whole numbers, and some {cell}s of the release hold none: the fit takes records to lie "
+        f"anywhere in their {cell}, and mean, sd and quantiles are off by up to half a {cell}; a release of "
+        f"{cell}s that each hold as many whole numbers would tell."
     )
     return [Remark(text, convergence=False, grave=False)]
 

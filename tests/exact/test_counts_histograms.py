@@ -14,8 +14,8 @@ import functools
 import numpy as np
 import pytest
 
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import expect, law_of
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.models.counts_mixture.source import HistogramCounts
 from tests.helpers import counts

@@ -17,7 +17,7 @@ from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.mechanisms.wavelet.channel import wavelet_cells
-from dpmix.numerics.equal_cells import cell_of
+from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from tests.oracles.joint import Model
@@ -73,7 +73,8 @@ def channel(model: Model, z: Any = None, n: int | None = None) -> Any:
     if model.is_global:
         return _histogram(kind, scale, np.array(z, dtype=float), n)
     if kind == "wavelet":
-        return wavelet_cells(np.array(z, dtype=float), scale[2], scale[2] + scale[3], scale[1])
+        values, pair = np.array(z, dtype=float), (scale[2], scale[2] + scale[3])
+        return wavelet_cells(values, equal_edges(pair, values.shape[1] + 1), scale[1])
     if kind == "binomial":
         trials, weight, lo, width = scale
         return BinomialNoise.make(trials, weight, lo, lo + width)

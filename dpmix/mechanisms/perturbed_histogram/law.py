@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpmix.laws.additive import NOISES, WHOLE, draw_noise, noise_added, noise_variance
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -20,7 +21,6 @@ from dpmix.laws.law_base import (
     moments_of_cells,
     whole_where_all_are,
 )
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import Noise, PerturbedHistogramMechanism
 from dpmix.spec.capabilities import counted
 
@@ -80,7 +80,7 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     def tabulated(self, values: Floats) -> dict[str, Any]:
         """Return counts by group and bin; see `Law`."""
-        edges, groups = self.bin_edges(), self.group_names or (None,)
+        edges, groups = self.cell_edges(), self.group_names or (None,)
         found: dict[str, Any] = {}
         if self.groups:
             found[next(iter(self.groups))] = [name for name in self.group_names for _ in range(self.bins)]

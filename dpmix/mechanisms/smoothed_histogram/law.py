@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -21,7 +22,6 @@ from dpmix.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.spec.capabilities import counted
@@ -80,7 +80,7 @@ class SmoothedHistogramLaw(HistogramLaw):
         from dpmix.mechanisms.channels.count_likelihoods import SmoothedDraws, released
 
         bins, groups = self.bins, max(1, len(self.group_names))
-        cells = cell_of(values[:, 0], self.bin_edges())
+        cells = cell_of(values[:, 0], self.cell_edges())
         if self.groups:
             cells = values[:, 1].astype(np.int64) * bins + cells
         slope = (1.0 - self.weight) * groups * bins / n

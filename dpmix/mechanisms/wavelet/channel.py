@@ -54,10 +54,11 @@ class WaveletCells(NamedTuple):
     hi: float
 
 
-def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: float) -> WaveletCells:
-    """Return the channel of a Haar wavelet release on [lo, hi], with Laplace noise of one scale.
+def wavelet_cells(values: NDArray[np.float64], edges: NDArray[np.float64], scale: float) -> WaveletCells:
+    """Return the channel of a Haar wavelet release of cells with these edges, Laplace noise of one scale.
 
-    The released coefficients (n, 2^(J+1) - 1) stand by level j = 0..J and within it by k = 0..2^j - 1.
+    The released coefficients (n, 2^(J+1) - 1) stand by level j = 0..J and within it by k = 0..2^j - 1, the
+    edges (2^(J+1) + 1,) in the units of the data.
 
     Raises
     ------
@@ -65,6 +66,7 @@ def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: floa
         When the number of columns is not 2^(J+1) - 1 for some J >= 0.
     """
     values = np.asarray(values, dtype=np.float64)
+    lo, hi = float(edges[0]), float(edges[-1])
     records, columns = values.shape
     cells = columns + 1
     if columns < 1 or cells & columns:
@@ -88,13 +90,11 @@ def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: floa
     finest = values[:, cells // 2 - 1 :]
     largest = np.argmax(np.abs(finest), axis=1)
     start = 2.0 * largest + (finest[np.arange(records), largest] < 0.0)
-    # the arithmetic of the mechanism: exact for cells that are dyadic parts of [lo, hi]
-    edges = lo + (hi - lo) * (np.arange(1, cells) / cells)
     share = density / np.sum(density, axis=1, keepdims=True)
     middle = (np.arange(cells) + 0.5) / cells
     variance = share @ middle**2 - (share @ middle) ** 2 + 1.0 / (12.0 * cells * cells)
     spread = float(np.mean(variance)) * (hi - lo) ** 2 if records else (hi - lo) ** 2 / 12.0
-    return WaveletCells(edges, np.ascontiguousarray(density), constant, start, spread, float(lo), float(hi))
+    return WaveletCells(edges[1:-1].copy(), np.ascontiguousarray(density), constant, start, spread, lo, hi)
 
 
 @noise_density.register

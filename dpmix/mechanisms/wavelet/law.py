@@ -11,14 +11,13 @@ from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from dpmix.laws.additive import draw_noise, mean_of_laplace
+from dpmix.laws.cell_laws import CellsLaw
 from dpmix.laws.law_base import (
     EstimatedMoments,
     Floats,
     Ints,
     Labels,
-    Law,
     Observation,
-    OnePair,
     OneScale,
     Says,
     Whole,
@@ -29,7 +28,7 @@ from dpmix.laws.law_base import (
 )
 from dpmix.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
-from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.spec.capabilities import counted
 
 MOST_LEVELS = 24
@@ -37,14 +36,12 @@ _DRAWS = 40_000
 _PIECE = 4_000
 
 
-class WaveletLaw(Law):
+class WaveletLaw(CellsLaw):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
     capabilities = WaveletMechanism
-    clamps = True
     unpictured = "noisy wavelet coefficients"
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
-    domain: OnePair
     scale: OneScale
     column: str = "value"
 
@@ -59,10 +56,6 @@ class WaveletLaw(Law):
     def cells(self) -> int:
         """Number of the finest cells."""
         return int(2 ** (self.levels + 1))
-
-    def edges(self) -> Floats:
-        """Return the edges of the finest cells, in the units of the data."""
-        return equal_edges(self.domain[0], self.cells)
 
     @property
     def data_column(self) -> str:
@@ -86,8 +79,7 @@ class WaveletLaw(Law):
         """Return the numbers of rows of coefficients; see `Law`."""
         from dpmix.mechanisms.wavelet.channel import wavelet_cells
 
-        lo, hi = self.domain[0]
-        channel = wavelet_cells(values, lo, hi, self.scale[0])
+        channel = wavelet_cells(values, self.edges(), self.scale[0])
         return Observation(
             np.arange(len(values), dtype=np.float64), channel, values, ("obs", "column"), self.scale[0]
         )
@@ -107,13 +99,12 @@ class WaveletLaw(Law):
 
     def cell_likelihood(self, values: Floats, scale: float) -> TableLikelihood:
         """Return the densities of coefficients given each of the finest cells, which are exact; see `Law`."""
-        (low, high), heights, own = self.domain[0], self.basis(), self.scale[0]
-        edges = low + (high - low) * np.linspace(0.0, 1.0, len(heights) + 1)
+        heights, own = self.basis(), self.scale[0]
         logs = np.empty((len(values), len(heights)))
         for cell, height in enumerate(heights):
             logs[:, cell] = -np.abs(values - height).sum(axis=1) / own
         logs -= heights.shape[1] * math.log(2.0 * own)
-        return TableLikelihood.of_logs(edges[1:-1], logs)
+        return TableLikelihood.of_logs(self.edges()[1:-1], logs)
 
     def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
         """Return the information by that about the masses of the finest cells; see `Law`."""

@@ -35,9 +35,14 @@ class WaveletMechanism(MechanismSection):
             )
         return self
 
+    @property
+    def cells(self) -> int:
+        """Number of the finest cells."""
+        return int(2 ** (self.levels + 1))
+
     def done(self, grouped: bool) -> str:
         """Say what is released."""
-        return f"laplace noise on {2 ** (self.levels + 1) - 1} wavelet coefficients a record"
+        return f"laplace noise on {self.cells - 1} wavelet coefficients a record"
 
 
 SECTION = WaveletMechanism

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpmix.columns.dated import bins_in_words
 from dpmix.laws.additive import draw_noise, noise_sd
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.meaning_base import (
     GroupedHistogram,

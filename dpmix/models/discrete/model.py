@@ -28,8 +28,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.channels.count_likelihoods import (
     NOISES,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpmix.columns.cells import NEW_LABEL, Cells, Column, Grid
 from dpmix.errors import SpecError
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.random_measure import GRID_POINTS, LabelColumn, NumericColumn

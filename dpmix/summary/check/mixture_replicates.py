@@ -16,8 +16,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_normal.family import NormalInverseWishart
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import Law, expect
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.meaning_base import OfBins, Replicator, Unavailable
 from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.random_measures import Measures, states_at

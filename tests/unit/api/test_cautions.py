@@ -321,6 +321,25 @@ def test_bins_that_do_not_hold_as_many_whole_numbers_each_are_told_of() -> None:
         assert of_bins(pair, bins, kind) == []
 
 
+def test_cells_of_wavelets_are_told_of_like_bins() -> None:
+    own = {"path": "d.csv", "column": "score", "domain": [0, 100]}
+    mechanism = {"kind": "wavelet", "levels": 3, "epsilon": 1.0}
+
+    def told(kind: str | None, levels: int) -> list[str]:
+        data = own | ({"types": {"score": kind}} if kind else {})
+        spec = load_spec({"data": data, "mechanism": mechanism | {"levels": levels}})
+        return [each.text for each in of_columns(spec)]
+
+    (text,) = told(None, 3)
+    assert text.startswith("note: where values of score are whole numbers, cells of 6.25 do not hold as many")
+    assert text.endswith("off by up to 0.5; data.types: {score: integer} lets fits know")
+    assert told("integer", 3) == []
+    (text,) = told("integer", 7)
+    assert text.endswith(
+        "off by up to 0.195312; fewer mechanism.levels, with a whole number in each cell, do"
+    )
+
+
 def test_predictors_are_told_of_before_anything_is_entered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,8 +14,8 @@ import dpmix.mechanisms
 import dpmix.models
 from dpmix.errors import DataError, SpecError
 from dpmix.laws.additive import Additive
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import Law, LawError, expect, law_of, law_type
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.curators.by_kind import from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laplace.law import LaplaceLaw

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, SpecError
+from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import LawError, expect, law_of
-from dpmix.laws.statistic_laws import HistogramLaw
 from dpmix.models.discrete.public_facts import public_of
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.release_file import read_release
@@ -35,10 +35,10 @@ def law(low: float, high: float, bins: int, **more: Any) -> HistogramLaw:
 def test_what_rounds_to_a_whole_number_is_in_its_bin(low: int, width: int, bins: int, apart: float) -> None:
     made = law(low - apart, low + width + apart, bins, whole_numbers=True)
     values = np.arange(low, low + width + 1.0)
-    cells = cell_of(values, made.bin_edges())
+    cells = cell_of(values, made.cell_edges())
     assert made.uneven == (not set(range(bins)) <= set(cells.tolist()))
     if made.uneven:
-        assert made.edges().tolist() == made.bin_edges().tolist()
+        assert made.edges().tolist() == made.cell_edges().tolist()
         return
     for within in (-0.4999, 0.0, 0.4999):
         assert cell_of(values + within, made.edges()).tolist() == cells.tolist()
@@ -48,8 +48,8 @@ def test_what_rounds_to_a_whole_number_is_in_its_bin(low: int, width: int, bins:
 def test_other_columns_have_the_edges_of_the_bins() -> None:
     made = law(0.0, 20.0, 16)
     assert not made.uneven
-    assert made.edges().tolist() == made.bin_edges().tolist()
-    assert made.updated(whole_numbers=False).edges().tolist() == made.bin_edges().tolist()
+    assert made.edges().tolist() == made.cell_edges().tolist()
+    assert made.updated(whole_numbers=False).edges().tolist() == made.cell_edges().tolist()
     assert made.updated(whole_numbers=True).edges()[:6].tolist() == [0.0, 1.5, 2.5, 3.5, 4.5, 6.5]
 
 
@@ -60,25 +60,32 @@ def spec_of(types: Any = None, section: str = "data") -> dict[str, Any]:
 
 def released(path: Path, types: Any = None, **mechanism: Any) -> Path:
     spec = spec_of(types)
-    spec["mechanism"] = MECHANISM | mechanism
+    spec["mechanism"] = {key: value for key, value in (MECHANISM | mechanism).items() if value is not None}
     ages = np.random.default_rng(3).poisson(30.0, 50).astype(float)
     dpmix.privatize(spec, path, data={"age": ages}, quiet=True, yes=True)
     return path
 
 
-@pytest.mark.parametrize("kind", ["perturbed_histogram", "smoothed_histogram"])
+SIZES: dict[str, dict[str, Any]] = {
+    "smoothed_histogram": {"draws": 5},
+    "wavelet": {"bins": None, "levels": 2},
+}
+
+
+@pytest.mark.parametrize("kind", ["perturbed_histogram", "smoothed_histogram", "wavelet"])
 def test_a_release_says_that_values_are_whole_numbers(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By the type that its curator states beforehand, and never by a look at the values."""
-    more = {"draws": 5} if kind == "smoothed_histogram" else {}
+    more = SIZES.get(kind, {})
     plain = read_release(released(tmp_path / "plain.h5", kind=kind, **more))
     assert "whole_numbers" not in plain.mechanism.stated()
     assert plain.with_types({"other": "integer", "age": "category"}) is plain
     path = released(tmp_path / "whole.h5", {"age": "integer"}, kind=kind, **more)
     found = read_release(path)
     assert found.mechanism.get("whole_numbers") is True
-    assert found.done().endswith(" Values are whole numbers, and a bin is those that it holds.")
+    cell = "cell" if kind == "wavelet" else "bin"
+    assert found.done().endswith(f" Values are whole numbers, and a {cell} is those that it holds.")
     capsys.readouterr()
     shown = dpmix.show(path).to_json()
     assert shown["columns"] == [{"name": "age", "domain": [0.0, 100.0], "type": "integer"}]
@@ -86,15 +93,35 @@ def test_a_release_says_that_values_are_whole_numbers(
     assert "rounded" not in card  # as synthetic records are
 
 
-def test_values_that_are_no_whole_numbers_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["perturbed_histogram", "wavelet"])
+def test_values_that_are_no_whole_numbers_are_refused_before_anything_is_spent(
+    kind: str, tmp_path: Path
+) -> None:
     (tmp_path / "t.csv").write_text("age\n30\n41.5\n", encoding="utf-8")
     data = {"path": str(tmp_path / "t.csv"), "columns": ["age"], "types": {"age": "integer"}}
-    spec: dict[str, Any] = {"data": data, "mechanism": MECHANISM | {"domain": [0, 100]}}
+    size = {"levels": 2} if kind == "wavelet" else {"bins": 7}
+    own = {"kind": kind, "epsilon": 1.0, "domain": [0, 100]} | size
+    spec: dict[str, Any] = {"data": data, "mechanism": own}
     with pytest.raises(DataError, match=r"^data\.types\.age: integer, but the column has values that are no"):
         dpmix.privatize(spec, tmp_path / "r.h5", quiet=True)
     assert not (tmp_path / "r.h5").exists()
     data["types"] = {"age": {"digits": 1}}
     assert not dpmix.privatize(spec, quiet=True, yes=True).mechanism.get("whole_numbers")
+
+
+def test_a_fit_takes_cells_of_wavelets_for_what_they_hold(tmp_path: Path) -> None:
+    """Densities of a release are those of its cells; a kernel's masses are between other edges."""
+    more = SIZES["wavelet"]
+    found = read_release(released(tmp_path / "r.h5", {"age": "integer"}, kind="wavelet", **more))
+    law = found.mechanism
+    plain, whole = (
+        each.observe(found.values, found.n, [0], rows=False).channel
+        for each in (law.updated(whole_numbers=False), law)
+    )
+    assert plain.edges.tolist() == [12.5, 25.0, 37.5, 50.0, 62.5, 75.0, 87.5]
+    assert whole.edges.tolist() == [12.5, 24.5, 37.5, 49.5, 62.5, 74.5, 87.5]
+    assert whole.density.tolist() == plain.density.tolist()
+    assert law.cell_likelihood(found.values, 1.0).edges.tolist() == whole.edges.tolist()
 
 
 def test_an_analyst_may_know_it_of_a_release_that_does_not_say(tmp_path: Path) -> None:

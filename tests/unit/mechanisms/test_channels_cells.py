@@ -25,6 +25,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 from dpmix.mechanisms.wavelet.channel import WaveletCells, wavelet_cells
+from dpmix.numerics.equal_cells import equal_edges
 
 LO, HI = -1.0, 5.0
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
@@ -51,7 +52,7 @@ def released(levels: int, scale: float, n: int = 7) -> tuple[np.ndarray, Wavelet
     rng = np.random.default_rng(levels)
     rows = [haar(y, levels) for y in rng.uniform(LO, HI, n)]
     values = np.array(rows) + rng.laplace(0.0, scale, (n, 2 ** (levels + 1) - 1))
-    return values, wavelet_cells(values, LO, HI, scale)
+    return values, wavelet_cells(values, equal_edges((LO, HI), values.shape[1] + 1), scale)
 
 
 @pytest.mark.parametrize("levels", [0, 1, 2, 4])
@@ -105,7 +106,7 @@ def test_densities_of_one_coefficient_integrate_to_one(law):
     theta = np.array([[first], [second]])
 
     def density(z: float) -> float:
-        cells = wavelet_cells(np.array([[z]]), LO, HI, 0.8)
+        cells = wavelet_cells(np.array([[z]]), equal_edges((LO, HI), 2), 0.8)
         return math.exp(log_marginal(cells, kernel, 0.0, theta, 0) + log_constant(cells))
 
     pieces = [integrate.quad(density, *ends)[0] for ends in ((-40, -1), (-1, 0), (0, 1), (1, 40))]
@@ -131,7 +132,7 @@ def test_densities_of_three_coefficients_integrate_to_one(law):
         )
     values = np.stack([g.ravel() for g in np.meshgrid(*(a[0] for a in axes), indexing="ij")], axis=1)
     weights = np.prod([g.ravel() for g in np.meshgrid(*(a[1] for a in axes), indexing="ij")], axis=0)
-    cells = wavelet_cells(values, LO, HI, 0.9)
+    cells = wavelet_cells(values, equal_edges((LO, HI), 4), 0.9)
     out = np.empty(len(values))
     fill_marginal(cells, kernel, theta, 0, np.arange(len(values), dtype=float), 0, len(values), out)
     # the row maxima, from their definition
@@ -155,7 +156,9 @@ def test_marginals_survive_components_far_from_everything():
         logs = np.array([log_marginal(cells, kernel, z, theta, 0) for z in rows])
         assert np.all(np.isfinite(logs)) and np.all(out > 0)
         assert np.log(out[out > 1e-280]) == pytest.approx(logs[out > 1e-280], abs=1e-9)
-    narrow = wavelet_cells(10.0 * values, LO, HI, 0.05)  # ratios beyond the range of doubles
+    narrow = wavelet_cells(
+        10.0 * values, equal_edges((LO, HI), 32), 0.05
+    )  # ratios beyond the range of doubles
     assert np.all(np.isfinite(np.log(narrow.density)))
 
 
@@ -187,7 +190,7 @@ def test_chains_start_in_the_cell_of_the_largest_coefficient_of_the_finest_level
             [-50.0, 9.0, 9.0, -1.1, -0.2, 0.3, -0.4],
         ]
     )
-    cells = wavelet_cells(values, LO, HI, 1.0)
+    cells = wavelet_cells(values, equal_edges((LO, HI), 8), 1.0)
     rng = np.random.default_rng(0)
     for row, cell in enumerate((4, 7, 1)):
         low, high = LO + (HI - LO) * cell / 8, LO + (HI - LO) * (cell + 1) / 8
@@ -201,7 +204,7 @@ def test_chains_start_in_the_cell_of_the_largest_coefficient_of_the_finest_level
 def test_a_release_that_is_no_binary_tree_is_refused():
     for columns in (0, 2, 4, 6):
         with pytest.raises(ValueError, match=f"not {columns}"):
-            wavelet_cells(np.zeros((3, columns)), LO, HI, 1.0)
+            wavelet_cells(np.zeros((3, columns)), equal_edges((LO, HI), columns + 1), 1.0)
 
 
 def numbers() -> list[float]:
