@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_second_runs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the second runs of a summary, from which shares of variances are, be a twelfth of what ships.
+
+    They take half of it, and matter to modules alone that say so: `pytestmark = pytest.mark.second_runs`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("second_runs") is None:
+            for name, number in (("REPLICATES", 8), ("_BURN_IN", 10), ("_SAVED", 72)):
+                patch.setattr(f"dpmix.summary.variance.{name}", number)
+        yield

@@ -24,6 +24,8 @@ from dpmix.spec import load_spec
 from dpmix.spec.starters import starter
 from tests.helpers.fits import small_release, small_spec
 
+pytestmark = pytest.mark.second_runs
+
 EARNINGS = (0.0, 2885.0)
 MECHANISMS: list[dict[str, Any]] = [
     {"kind": "laplace", "epsilon": 3.0},

@@ -29,6 +29,8 @@ from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, s
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
 from tests.helpers.pages import short_page
 
+pytestmark = pytest.mark.second_runs
+
 POINTS = np.array([-6.0, -1.0, 0.0, 2.5, 9.0])
 
 

@@ -50,6 +50,8 @@ from tests.helpers.chains_files import (
 from tests.helpers.pages import short_page
 from tests.unit.summary.test_sensitivity import PARTITIONS, Z, held, updated
 
+pytestmark = pytest.mark.second_runs
+
 
 def test_shares_are_the_stated_ones() -> None:
     assert shares_of(2.0, 8.0, 0.5) == Shares(0.1875, 0.5625, 0.25)
