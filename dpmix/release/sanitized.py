@@ -323,7 +323,7 @@ def done_in_words(law: Law, n: int, *, dates: bool) -> str:
     words = law.done(n)
     if law.get("whole_numbers"):
         cell = "bin" if law.get("bins") else "cell"
-        words += f" Values are whole numbers, and a {cell} is those that it holds."
+        words += f" Values are whole {'days' if dates else 'numbers'}, and a {cell} is those that it holds."
     return f"{words} On dates the scale is in days." if dates and law.additive and law.scale else words
 
 

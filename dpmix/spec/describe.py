@@ -118,8 +118,8 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
     """Return what is to be said of bins or cells that do not hold as many whole numbers each, in the middle.
 
     A fit takes records to lie anywhere in theirs, unless the type of the column is integer and each of them
-    holds a whole number. Of a column without a type this is said where its bounds are whole numbers, ten or
-    more apart. Of wide bins it matters little, nor of narrow ones.
+    holds a whole number. Of a column without a type this is said where its bounds are whole numbers, or days,
+    ten or more apart. Of wide bins it matters little, nor of narrow ones.
     """
     mechanism, data = spec.mechanism, spec.data
     what = "bins" if hasattr(mechanism, "bins") else "cells"
@@ -135,7 +135,7 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
         kind, width = types.get(name), (high - low) / bins
         even = width % 1.0 == 0.0 and low % 1.0 == 0.5
         whole = low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
-        matters = NARROW <= width <= WIDE and not even and not isinstance(low, Day)
+        matters = NARROW <= width <= WIDE and not even
         if not (matters and (whole if kind is None else kind == "integer")):
             continue
         first, last = math.ceil(low), math.floor(high)
@@ -147,12 +147,16 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
             continue
         held = (each for each in range(1, min(number, 2 * int(WIDE)) + 1) if number % each == 0)
         equal = number // min(held, key=lambda each: abs(math.log(each / width)))
-        cure = f"data.domain: [{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
-        cure = cure if what == "bins" else "fewer mechanism.levels, with a whole number in each cell, do"
-        cure = f"data.types: {{{name}: integer}} lets fits know" if known else cure
+        unit = "days" if isinstance(low, Day) else "numbers"
+        if known:
+            cure = f"data.types: {{{name}: integer}} lets fits know"
+        elif what == "bins" and unit == "numbers":
+            cure = f"data.domain: [{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
+        else:
+            cure = f"fewer {what if what == 'bins' else 'mechanism.levels'}, with one of these in each, do"
         begin, then = ("note: where values of", ",") if kind is None else ("warning: values of", ":")
         found.append(
-            f"{begin} {name} are whole numbers{then} {what} of {width:g} do not hold as many of them each, "
+            f"{begin} {name} are whole {unit}{then} {what} of {width:g} do not hold as many of them each, "
             f"and mean, sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"
         )
     return found

@@ -316,9 +316,24 @@ def test_bins_that_do_not_hold_as_many_whole_numbers_each_are_told_of() -> None:
         ([0, 10], 70, "integer"),
         ([0.2, 0.9], 2, "integer"),  # holds none
         ([0, 0.5], 16, None),
-        (["2020-01-01", "2020-01-20"], 4, None),
+        (["2020-01-01", "2020-01-09"], 4, None),
+        (["2020-01-01", "2020-01-20"], 4, "integer"),
     ):
         assert of_bins(pair, bins, kind) == []
+
+
+def test_bins_of_dates_are_told_of_like_those_of_whole_numbers() -> None:
+    """Of 14 days from the 1st on it holds the 1st to the 14th, and not its end."""
+    (text,) = of_bins(["2024-01-01", "2024-12-30"], 26)
+    assert text.startswith(
+        "note: where values of score are whole days, bins of 14 do not hold as many of them"
+    )
+    assert text.endswith("off by up to 0.5; data.types: {score: integer} lets fits know")
+    (text,) = of_bins(["2020-01-01", "2020-01-20"], 40, "integer")
+    assert text.startswith(
+        "warning: values of score are whole days: bins of 0.475 do not hold as many of them"
+    )
+    assert text.endswith("off by up to 0.2375; fewer bins, with one of these in each, do")
 
 
 def test_cells_of_wavelets_are_told_of_like_bins() -> None:
@@ -335,9 +350,7 @@ def test_cells_of_wavelets_are_told_of_like_bins() -> None:
     assert text.endswith("off by up to 0.5; data.types: {score: integer} lets fits know")
     assert told("integer", 3) == []
     (text,) = told("integer", 7)
-    assert text.endswith(
-        "off by up to 0.195312; fewer mechanism.levels, with a whole number in each cell, do"
-    )
+    assert text.endswith("off by up to 0.195312; fewer mechanism.levels, with one of these in each, do")
 
 
 def test_predictors_are_told_of_before_anything_is_entered(
