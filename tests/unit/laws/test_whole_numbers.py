@@ -109,6 +109,17 @@ def test_values_that_are_no_whole_numbers_are_refused_before_anything_is_spent(
     assert not dpmix.privatize(spec, quiet=True, yes=True).mechanism.get("whole_numbers")
 
 
+def test_groups_of_whole_numbers_are_released_and_refused_alike(tmp_path: Path) -> None:
+    spec = spec_of({"age": "integer"})
+    spec["data"] |= {"group": "sex", "categories": {"sex": ["f", "m"]}}
+    records: dict[str, Any] = {"age": [30.0, 41.0, 57.0], "sex": ["f", "m", "f"]}
+    made = dpmix.privatize(spec, data=records, quiet=True, yes=True)
+    assert made.mechanism.get("whole_numbers") is True and made.groups == {"sex": ("f", "m")}
+    assert "how many records a group has is private. Values are whole numbers, and a bin is" in made.done()
+    with pytest.raises(DataError, match=r"^data\.types\.age: integer, but the column has values that are no"):
+        dpmix.privatize(spec, data=records | {"age": [30.0, 41.5, 57.0]}, quiet=True, yes=True)
+
+
 def test_a_fit_takes_cells_of_wavelets_for_what_they_hold(tmp_path: Path) -> None:
     """Densities of a release are those of its cells; a kernel's masses are between other edges."""
     more = SIZES["wavelet"]
