@@ -93,7 +93,7 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": mechanism.kind}
     found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
-    for each in [] if quiet else [*of_release(mechanism, n), *of_columns(checked)]:
+    for each in [] if quiet else [*of_release(mechanism, n), *of_columns(checked, n)]:
         say(each.text)
     return found
 

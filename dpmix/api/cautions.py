@@ -72,9 +72,9 @@ def guaranteed(total: Guarantee, *, grouped: bool = False) -> str:
     return guarantee_in_words(*numbers, total.trust, total.adjacency, grouped=grouped)
 
 
-def of_columns(spec: RunSpec) -> list[Caution]:
+def of_columns(spec: RunSpec, n: int | None = None) -> list[Caution]:
     """Return what is to be said of columns whose values may be few: two predictors' bounds, whole numbers."""
-    return [Caution(text) for text in describe.of_columns(spec)]
+    return [Caution(text) for text in describe.of_columns(spec, n)]
 
 
 def of_ledger(spending: Spending | None) -> list[Caution]:

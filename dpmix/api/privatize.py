@@ -126,7 +126,7 @@ def privatize(
         mechanism,
         records,
         mechanism.in_words(_named(checked, mechanism, records.columns)),
-        also=of_columns(checked),
+        also=of_columns(checked, records.n),
         spending=spending,
         entering=entering,
         output=target,
@@ -161,7 +161,7 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     names = None if spec.data is None else spec.data.columns
     columns = _named(spec, mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
     words = f"apply {mechanism.in_words(columns)}"
-    also = of_columns(spec)
+    also = of_columns(spec, n)
     return steps_of(spec, mechanism, n, words, also=also, spending=spending, entering=entering)
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.columns.dated import dates_or_figures
+from dpmix.laws.cell_laws import CellsLaw
 from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, brief, permits_verbatim, plainly
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.days import Day, placed
 from dpmix.spec.describe import NARROW as NARROW_BIN
+from dpmix.spec.describe import ROUNDED, round_width
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
 from dpmix.summary.quantities import STANDING_OUT
@@ -389,6 +391,38 @@ def _of(name: str) -> str:
 
 def _pair(bounds: tuple[float, float] | None) -> str:
     return "" if bounds is None else f"[{', '.join(plainly(end, '') for end in dates_or_figures(bounds))}]"
+
+
+def rounded_remarks(parameters: Mapping[str, Scalar], law: Law, dated: Dated) -> list[Remark]:
+    """Say where cells begin at round numbers, and some records rounded to these would move the mean by much.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Scalar
+    law : Law
+        Of the release.
+    dated : Dated
+        Which columns are dates, which are not rounded so.
+    """
+    means = [scalar.sd for name, scalar in parameters.items() if name.partition("[")[0] == "mean"]
+    if not isinstance(law, CellsLaw) or dated.only or not means:
+        return []
+    low, high = law.domain[0]
+    width = round_width(low, high, law.cells)
+    edges = law.edges()
+    shift = float(np.median((edges[:-1] + edges[1:]) / 2.0 - law.cell_edges()[:-1])) if width else 0.0
+    by, sd = ROUNDED * shift, min(means)
+    if not shift > 1e-9 * width or not sd > 0.0 or by < sd:
+        return []
+    cell = "bin" if law.get("bins") else "cell"
+    text = (
+        f"The {cell}s of the release begin at multiples of {brief(width, 3)}, and the fit takes records to "
+        f"lie about their middle: if {percent(ROUNDED)} of them are rounded to these numbers, the mean is "
+        f"too high by {brief(by, 2)}, {brief(by / sd, 2)} of its posterior standard deviations, and "
+        f"quantiles likewise. It is right where values are not rounded, or where {cell}s have round numbers in their "
+        "middle."
+    )
+    return [Remark(text, convergence=False, grave=False)]
 
 
 def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:

@@ -45,6 +45,7 @@ from dpmix.summary.remarks import (
     learning_remarks,
     prior_remarks,
     release_remarks,
+    rounded_remarks,
 )
 from dpmix.summary.row_labels import by_class, row_labels
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
@@ -187,6 +188,7 @@ def _summary(
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
     remarks += learning_remarks(shown) + floor_remarks(shown) + told
+    remarks += rounded_remarks(parameters, chains.mechanism, dated)
     quantities, said = reported(Basis(chains, options, series, beyond, cells, shape, variance_shares))
     remarks += said + release_remarks(*distance, chains)
     return Summary(

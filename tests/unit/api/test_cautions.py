@@ -21,6 +21,7 @@ from dpmix.laws.additive import noise_sd, noise_variance
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
 from dpmix.spec import load_spec
+from dpmix.spec.describe import cells_of_rounded, cells_of_whole_numbers
 from dpmix.store.ledger_file import read_ledger
 
 N = 200
@@ -290,7 +291,7 @@ def of_bins(pair: list[Any], bins: int, kind: Any = None) -> list[str]:
         | ({"types": {"score": kind}} if kind else {}),
         "mechanism": {"kind": "perturbed_histogram", "bins": bins, "epsilon": 1.0},
     }
-    return [each.text for each in of_columns(load_spec(spec))]
+    return cells_of_whole_numbers(load_spec(spec))
 
 
 def test_bins_that_do_not_hold_as_many_whole_numbers_each_are_told_of() -> None:
@@ -336,6 +337,36 @@ def test_bins_of_dates_are_told_of_like_those_of_whole_numbers() -> None:
     assert text.endswith("off by up to 0.2375; fewer bins, with one of these in each, do")
 
 
+def of_rounded(pair: list[Any], bins: int, kind: Any = None, n: int | None = None) -> list[str]:
+    data = {"path": "d.csv", "column": "score", "domain": pair} | ({"types": {"score": kind}} if kind else {})
+    mechanism = {"kind": "perturbed_histogram", "bins": bins, "epsilon": 1.0}
+    return cells_of_rounded(load_spec({"data": data, "mechanism": mechanism}), n)
+
+
+def test_bins_that_begin_at_round_numbers_are_told_of() -> None:
+    """Ages that people round to five lie at the lower end of bins of five years from 0 on."""
+    (text,) = of_rounded([0, 100], 20)
+    assert text == (
+        "note: where values of score are rounded to 5, they lie where bins begin, and mean and quantiles of "
+        "a fit are too high by up to 2.5; data.domain: [-2.5, 102.5] in 21 bins has them in the middle"
+    )
+    (text,) = of_rounded([0, 100], 20, "integer", 20_000)  # a bin holds 5 to 9
+    assert "too high by up to 2; data.domain: [-2.5, 102.5] in 21 bins" in text
+    assert "rounded to 5000" in of_rounded([0, 200_000], 40)[0]
+    assert "rounded to 0.05" in of_rounded([1.4, 2.2], 16)[0]
+    assert "rounded to 2.5e-06" in of_rounded([0, 1e-4], 40)[0]
+    for pair, bins, kind, n in (
+        ([-2.5, 102.5], 21, None, None),
+        ([0, 100], 20, "integer", 1_000),  # hidden by what so few records leave open
+        ([0, 100], 100, "integer", None),  # one number each
+        ([0, 100], 7, None, None),
+        ([0, 120], 30, None, None),  # of 4
+        ([2, 102], 20, None, None),
+        (["2020-01-01", "2020-01-11"], 10, None, None),
+    ):
+        assert of_rounded(pair, bins, kind, n) == []
+
+
 def test_cells_of_wavelets_are_told_of_like_bins() -> None:
     own = {"path": "d.csv", "column": "score", "domain": [0, 100]}
     mechanism = {"kind": "wavelet", "levels": 3, "epsilon": 1.0}
@@ -343,7 +374,7 @@ def test_cells_of_wavelets_are_told_of_like_bins() -> None:
     def told(kind: str | None, levels: int) -> list[str]:
         data = own | ({"types": {"score": kind}} if kind else {})
         spec = load_spec({"data": data, "mechanism": mechanism | {"levels": levels}})
-        return [each.text for each in of_columns(spec)]
+        return cells_of_whole_numbers(spec)
 
     (text,) = told(None, 3)
     assert text.startswith("note: where values of score are whole numbers, cells of 6.25 do not hold as many")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import dpmix
 from dpmix.api.release_of import find_release
+from dpmix.columns.dated import NONE
 from dpmix.errors import DataError, SpecError
 from dpmix.laws.cell_laws import HistogramLaw
 from dpmix.laws.every import LawError, expect, law_of
@@ -21,6 +23,7 @@ from dpmix.numerics.equal_cells import cell_of
 from dpmix.release.release_file import read_release
 from dpmix.report.release_pictures import shown
 from dpmix.spec import load_spec
+from dpmix.summary.remarks import rounded_remarks
 from tests.helpers.chains_files import states_of_mixture, write_chains
 
 MECHANISM = {"kind": "perturbed_histogram", "bins": 7, "epsilon": 1.0}
@@ -202,3 +205,34 @@ def test_pictures_have_draws_where_fits_take_their_records(tmp_path: Path) -> No
 def test_a_file_states_it_as_true_or_false(stated: Any) -> None:
     with pytest.raises(LawError, match="does not state whether values are whole numbers, true or false"):
         law(0.0, 20.0, 16, whole_numbers=stated)
+
+
+@pytest.mark.parametrize(
+    ("pair", "bins", "more", "said"),
+    [
+        ((0.0, 100.0), 20, {}, "multiples of 5"),
+        ((0.0, 100.0), 20, {"whole_numbers": True}, "too high by 0.2, "),  # of 0 to 4 the middle is 2
+        ((0.0, 100.0), 100, {"whole_numbers": True}, ""),
+        ((-2.5, 102.5), 21, {}, ""),
+        ((0.0, 100.0), 32, {}, ""),
+    ],
+)
+def test_bins_that_begin_at_round_numbers_are_a_doubt_where_rounding_would_show(
+    pair: tuple[float, float], bins: int, more: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    made = law(*pair, bins, **more)
+    parameters: Any = {"sd": SimpleNamespace(sd=9.0), "mean[f]": SimpleNamespace(sd=0.1)}
+    found = [remark.text for remark in rounded_remarks(parameters, made, NONE)]
+    assert len(found) == (said != "") and all(said in text for text in found)
+    parameters["mean[f]"] = SimpleNamespace(sd=0.3)  # a tenth of records rounded would not show
+    assert rounded_remarks(parameters, made, NONE) == []
+
+
+def test_a_summary_doubts_bins_that_begin_at_round_numbers(tmp_path: Path) -> None:
+    for low, bins in ((0.0, 20), (-2.5, 21)):
+        made = law(low, 100.0 - low, bins)
+        states = [states_of_mixture(60, np.random.default_rng(1), centres=(40.0,), extra=0.0, alpha=1e-3)]
+        chains = write_chains(tmp_path / "c.h5", states, attrs={"mechanism": json.dumps(made.stated())})
+        summary = dpmix.summarize(chains, quiet=True)
+        assert (low == 0.0) == any("begin at multiples of 5" in reason for reason in summary.verdict.reasons)
+        assert summary.verdict.answer != "usable" or low != 0.0
