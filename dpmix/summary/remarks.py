@@ -419,8 +419,8 @@ def rounded_remarks(parameters: Mapping[str, Scalar], law: Law, dated: Dated) ->
         f"The {cell}s of the release begin at multiples of {brief(width, 3)}, and the fit takes records to "
         f"lie about their middle: if {percent(ROUNDED)} of them are rounded to these numbers, the mean is "
         f"too high by {brief(by, 2)}, {brief(by / sd, 2)} of its posterior standard deviations, and "
-        f"quantiles likewise. It is right where values are not rounded, or where {cell}s have round numbers in their "
-        "middle."
+        f"quantiles likewise. It is right where values are not rounded, or where {cell}s have round numbers "
+        "in their middle."
     )
     return [Remark(text, convergence=False, grave=False)]
 
