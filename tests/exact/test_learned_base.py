@@ -83,6 +83,8 @@ def log_records_laplace(location: Array, scale: Array, noise: float) -> tuple[Ar
     r = np.repeat(1.0 / g, x.size)
     t = np.sqrt(r / lam) * np.tile(x, g.size)
     weight = np.repeat(v / v.sum(), x.size) * np.tile(w / w.sum(), g.size)
+    seen = weight > 1e-12
+    r, t, weight = r[seen], t[seen], weight[seen]
     mean = location[:, None] + np.sqrt(scale)[:, None] * t
     sd = np.sqrt(scale[:, None] * r)
     found = np.empty((Z.size, location.size, r.size))
@@ -98,7 +100,7 @@ def log_records_laplace(location: Array, scale: Array, noise: float) -> tuple[Ar
 def exact(channel: tuple[str, float]) -> dict[str, Array]:
     """Posterior of the number of clusters, of who goes together, of location and root of the scale."""
     location, scale, log_w = grid()
-    keep = log_w > log_w.max() - 40.0
+    keep = log_w > log_w.max() - 25.0
     location, scale, log_w = location[keep], scale[keep], log_w[keep]
     if channel[0] != "none":
         records, log_weight = log_records_laplace(location, scale, channel[1])
