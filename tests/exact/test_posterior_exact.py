@@ -38,8 +38,9 @@ RANDOM = [
 
 
 def is_later(sampler: str, channel: str, discount: float, alpha: float | tuple[float, float]) -> bool:
-    """Whether a case is for the night: much Laplace noise, and a discount without a random concentration."""
-    again = channel == "laplace-far" or (channel == "laplace-near" and (discount, alpha) == (0.3, 1.0))
+    """Whether a case is for the night: much Laplace noise, and either of discount and law of alpha alone."""
+    plain_or_rich = (discount, alpha) in ((0.0, 1.0), (0.3, cases.GAMMA))
+    again = channel == "laplace-far" or (channel == "laplace-near" and not plain_or_rich)
     return samplers.is_later(sampler, channel) or again
 
 

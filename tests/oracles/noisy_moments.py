@@ -19,7 +19,7 @@ __all__ = ["log_fixed", "log_learned", "log_scale_fixed", "log_scale_learned", "
 
 Prior = Callable[[Array], Array]
 """The log density of log sigma2, given sigma2."""
-_WIDTHS = np.linspace(-8.0, 8.0, 81)
+_WIDTHS = np.linspace(-8.0, 8.0, 41)
 """Points at which sigma2 is summed, in standard deviations of its log given the sums."""
 
 
