@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 
 import dpmix.privacy.noise
-from attacking import groups, order
+from attacking import groups, ledger, order
 from attacking.__main__ import main
 from attacking.outcome import best_accuracy, guessed, table
+from tests.unit.cli.test_cli import outcome
 
 
 def test_the_best_accuracy_is_that_of_randomized_response() -> None:
@@ -35,12 +38,12 @@ def test_an_accuracy_counts_as_above_the_bound_where_chance_does_not_explain_it(
 
 
 def test_row_order_and_groups_quickly(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--quick", "--only", "order", "groups"]) == 0
+    assert main(["--quick", "--runs", "150", "--only", "order", "groups"]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("two files, log_moments each: sizes"))
     assert "1.000" in row and "no joint guarantee is stated" in row
     assert sum("shuffled" in line for line in lines) == 4
-    assert lines[-1].startswith("no attack did better than it may; 30 releases of each table")
+    assert lines[-1].startswith("no attack did better than it may; 15 releases of each table")
 
 
 def test_a_release_in_its_own_order_is_found(
@@ -68,6 +71,19 @@ def _people() -> tuple[Any, Any, Any]:
     return [row] * 200, [row] * 200, {"care": 0.98, "food": 0.01, "rest": 0.01}
 
 
-def test_the_ledger_is_not_got_around(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.matrix)])
+def test_the_ledger_is_not_got_around(
+    processes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By commands in processes of their own, or by day in this one."""
+
+    def here(folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+        monkeypatch.chdir(folder)
+        code, out, err = outcome(capsys, *arguments)
+        return code, (out + err).replace(f"{folder}{os.sep}", "")
+
+    if not processes:
+        monkeypatch.setattr(ledger, "_dpmix", here)
     assert main(["--quick", "--only", "ledger"]) == 0
-    assert "BEATEN" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "BEATEN" not in said and said.count("refused") >= 10

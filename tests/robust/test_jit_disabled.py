@@ -72,7 +72,7 @@ def draw_other(name: str) -> dict[str, np.ndarray]:
     return samplers.chain(sampler, model, z, rng, truncation=20, n=14).run(8, thin=2, allocations=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # tests of a module may be run among those of others
 def interpreted(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, np.ndarray]:

@@ -25,7 +25,7 @@ from dpmix.store import h5
 ROOT = Path(__file__).parents[2]
 Z = (-2.1, -0.4, 0.3, 1.9)
 NIG = {"mu0": 0.2, "lambda": 0.4, "a": 3.0, "b": 1.5}
-RUN = {"iterations": 12_000, "burn_in": 2_000, "chains": 4, "seed": 11, "auxiliary": 2}
+RUN = {"iterations": 12_000, "burn_in": 2_000, "chains": 2, "seed": 11, "auxiliary": 2}
 PAIRLESS = (
     "beta does not go with a uniform_noise release: log_marginal is not registered for UniformNoise and Beta"
     "; of kernels it goes with "
