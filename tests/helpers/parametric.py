@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import subprocess
@@ -34,14 +36,48 @@ def same_in_chunks(model: ParametricModel, draws: int, thin: int, skip: int = 0)
     return whole
 
 
-def interpreted(module: str, expression: str) -> Any:
-    """Return what an expression over a test module's names is where nothing is compiled."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import json; from {module} import *; print(json.dumps({expression}))"],
+INTERPRETER = """
+import contextlib, json, sys, traceback, warnings
+
+answers, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    module, expression, strict = json.loads(line)
+    try:
+        with warnings.catch_warnings() if strict else contextlib.nullcontext():
+            if strict:
+                warnings.simplefilter("error")
+            names = {}
+            exec(f"from {module} import *", names)
+            answer = [True, eval(expression, names)]
+    except Exception:
+        answer = [False, traceback.format_exc()]
+    print(json.dumps(answer), file=answers, flush=True)
+"""
+
+
+@functools.cache
+def _interpreter() -> subprocess.Popen[str]:
+    """Start a process where nothing is compiled; most of its time is imports, and one serves all tests."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERPRETER],
         cwd=ROOT,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    return json.loads(done.stdout)
+    atexit.register(process.communicate)
+    return process
+
+
+def interpreted(module: str, expression: str, *, strict: bool = False) -> Any:
+    """Return what an expression over a test module's names is where nothing is compiled.
+
+    If strict, warnings are errors there.
+    """
+    process = _interpreter()
+    assert process.stdin is not None and process.stdout is not None
+    print(json.dumps([module, expression, strict]), file=process.stdin, flush=True)
+    worked, found = json.loads(process.stdout.readline())
+    assert worked, found
+    return found

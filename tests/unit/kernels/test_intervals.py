@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ from dpmix.kernels.beta.kernel import Beta
 from dpmix.kernels.intervals import draw_logit_within, draw_normal_within, fill_log_masses
 from dpmix.kernels.kernel_functions import draw_within, fill_masses
 from dpmix.numerics.betainc import log_beta_tails, log_constant, log_normal_tail
+from tests.helpers.parametric import interpreted
 from tests.helpers.seeds import rng_of
 
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
@@ -281,12 +281,7 @@ def numbers() -> list[float]:
 
 
 def test_the_interpreter_gives_the_same_numbers():
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    code = (
-        "from tests.unit.kernels.test_intervals import numbers; print(*(float(v).hex() for v in numbers()))"
-    )
-    text = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    other = [float.fromhex(word) for word in text.stdout.split()]
+    other = interpreted(__name__, "[float(v) for v in numbers()]")
     assert numbers() == pytest.approx(other, rel=1e-12)
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -26,6 +23,7 @@ from dpmix.mechanisms.channels.channel_functions import (
 )
 from dpmix.mechanisms.wavelet.channel import WaveletCells, wavelet_cells
 from dpmix.numerics.equal_cells import equal_edges
+from tests.helpers.parametric import interpreted
 
 LO, HI = -1.0, 5.0
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
@@ -225,7 +223,5 @@ def numbers() -> list[float]:
 
 
 def test_the_interpreter_gives_the_same_numbers():
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    code = f"from {__name__} import numbers; print(*(float(v).hex() for v in numbers()))"
-    text = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert numbers() == pytest.approx([float.fromhex(word) for word in text.stdout.split()], rel=1e-12)
+    other = interpreted(__name__, "[float(v) for v in numbers()]")
+    assert numbers() == pytest.approx(other, rel=1e-12)
