@@ -37,6 +37,7 @@ from dpmix.release.tallies import default_width, edges_of, tally
 from dpmix.summary.information import share_kept
 from tests.helpers import counts, counts_moves, samplers
 from tests.helpers.fits import combined_spec, release_by, small_release, small_spec
+from tests.helpers.parametric import interpreted
 from tests.helpers.specs import message
 from tests.oracles import cases
 from tests.oracles.joint import Model
@@ -152,33 +153,35 @@ def test_outputs_of_a_square_wave_are_exact_to_twelve_digits(reach: int, sd: flo
     np.testing.assert_allclose(rows[0], old, rtol=1e-11)
 
 
-def test_what_moves_with_a_learned_base_keeps_its_masses() -> None:
-    """Atoms, masses and derivatives that are set belong together after every move, taken or not."""
+@pytest.mark.parametrize(
+    "kernel", [NORMAL, pytest.param(BETA, marks=pytest.mark.matrix)], ids=["nig", "beta"]
+)
+def test_what_moves_with_a_learned_base_keeps_its_masses(kernel: Any) -> None:
+    """Atoms, masses, derivatives that are set belong together after every move, taken or not."""
     rng, room, channel = np.random.default_rng(4), 6, LaplaceNoise(0.7)
-    for kernel in (NORMAL, BETA):
-        cells = cells_for(channel, kernel, np.linspace(-0.9, 1.9, 8), np.zeros(0))
-        learned = learned_base(kernel, np.array([1.0]), 2.0).own()
-        state, work = make_state(kernel, room), make_work(kernel, room, 9)
-        work.counts[:] = 2.0
+    cells = cells_for(channel, kernel, np.linspace(-0.9, 1.9, 8), np.zeros(0))
+    learned = learned_base(kernel, np.array([1.0]), 2.0).own()
+    state, work = make_state(kernel, room), make_work(kernel, room, 9)
+    work.counts[:] = 2.0
+    for h in range(room):
+        draw_prior(kernel, rng, state.theta, h)
+        work.weights[h] = 1.0 / room
+        work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
+    loops.mix(work.weights, work.rows, room, work.mixed)
+    moved = 0
+    for _ in range(40):
+        before, now = learned.values.copy(), with_base(kernel, learned.values)
+        move_base_along(channel, now, learned, rng, state, cells, work, room, False)
+        moved += not np.array_equal(before, learned.values)
+        rows = np.zeros((3, 9))
         for h in range(room):
-            draw_prior(kernel, rng, state.theta, h)
-            work.weights[h] = 1.0 / room
-            work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
-        loops.mix(work.weights, work.rows, room, work.mixed)
-        moved = 0
-        for _ in range(40):
-            before, now = learned.values.copy(), with_base(kernel, learned.values)
-            move_base_along(channel, now, learned, rng, state, cells, work, room, False)
-            moved += not np.array_equal(before, learned.values)
-            rows = np.zeros((3, 9))
-            for h in range(room):
-                sloped = fill_rows(channel, kernel, state.theta, h, cells, rows)
-                assert work.sloped[h] == sloped
-                np.testing.assert_array_equal(work.rows[h, : 3 if sloped else 1], rows[: 3 if sloped else 1])
-            mixed = np.empty(9)
-            loops.mix(work.weights, work.rows, room, mixed)
-            np.testing.assert_allclose(work.mixed, mixed, rtol=1e-12)
-        assert 5 < moved < 40
+            sloped = fill_rows(channel, kernel, state.theta, h, cells, rows)
+            assert work.sloped[h] == sloped
+            np.testing.assert_array_equal(work.rows[h, : 3 if sloped else 1], rows[: 3 if sloped else 1])
+        mixed = np.empty(9)
+        loops.mix(work.weights, work.rows, room, mixed)
+        np.testing.assert_allclose(work.mixed, mixed, rtol=1e-12)
+    assert 5 < moved < 40
 
 
 def test_logarithm() -> None:
@@ -304,22 +307,12 @@ def draw_few() -> dict[str, Any]:
     return {name: values for name, (_, values) in chain.take().items()}
 
 
-def test_interpreter_gives_the_same_draws(tmp_path: Path) -> None:
-    target = tmp_path / "draws.npz"
-    code = (
-        "import sys, numpy; from tests.unit.models.test_counts import draw_few; "
-        "numpy.savez(sys.argv[1], **draw_few())"
+def test_interpreter_gives_the_same_draws() -> None:
+    found = interpreted(
+        __name__, "{name: values.tolist() for name, values in draw_few().items()}", strict=True
     )
-    subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, str(target)],
-        check=True,
-        cwd=Path(__file__).parents[3],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-    )
-    compiled = draw_few()
-    with np.load(target) as interpreted:
-        for name, values in compiled.items():
-            assert np.array_equal(values, interpreted[name], equal_nan=True), name
+    for name, values in draw_few().items():
+        assert np.array_equal(values, np.array(found[name]), equal_nan=True), name
 
 
 def test_room_grows_without_another_draw() -> None:
