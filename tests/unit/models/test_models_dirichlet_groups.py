@@ -51,7 +51,7 @@ RELEASES: dict[str, tuple[int, float, float, list[list[float]], float, float]] =
 }
 
 
-NIGHT = ("sizes are clear", "sums are clear", "out of range")  # the first by day with faults
+NIGHT = ("sizes are clear", "sums are clear", "much censored", "out of range")  # the first by day with faults
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,7 @@ def test_faults_are_found(fault: dict[str, float]) -> None:
         compare(model, *exact)
 
 
+@pytest.mark.matrix
 def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
     sums, scale, threshold = np.array([[0.5, -0.7], [-0.3, 1.2]]), 0.7, 0.02
     release = stated_groups([1.0, *np.ravel(sums)], 3, 2, threshold, [1e-3, scale])
