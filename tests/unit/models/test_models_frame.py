@@ -18,7 +18,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, Interrupted, SamplerError
-from dpmix.report.page import MOST_TRACES, render
+from dpmix.report.page import render
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.chains_writer import Finished, Named, write_chains
 from dpmix.run.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -267,7 +267,10 @@ def test_summary_files_text_and_report_hold_it(tmp_path: Path) -> None:
     assert "probability[hue,a/b]" in page
 
 
-def test_many_probabilities_are_a_distribution_and_few_scalars(tmp_path: Path) -> None:
+def test_many_probabilities_are_a_distribution_and_few_scalars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpmix.report.page.MOST_TRACES", 4)
     colours = np.array([f"$c_{{{i}}}<b>" for i in range(200)])
     path = fit(tmp_path / "c.h5", Toy(coefficients=40, colours=colours), draws=50)
     summary = summarize_parametric(read(path), SummarySpec.model_validate({}))
@@ -278,7 +281,7 @@ def test_many_probabilities_are_a_distribution_and_few_scalars(tmp_path: Path) -
     means = dict(zip(colours.tolist(), summary.distributions["hue"].mean.tolist(), strict=True))
     assert min(means[name] for name in kept) >= max(v for k, v in means.items() if k not in kept)
     page = render(summary)
-    assert page.count('aria-label="Trace of ') == MOST_TRACES
+    assert page.count('aria-label="Trace of ') == 4
     assert "<b>" not in page.split("Traces and ranks")[1].split("<p", 1)[0]
     assert "the 30 most probable of 200 categories" in page
 
