@@ -136,7 +136,7 @@ def test_a_regression_is_advised_by_its_own_prior_of_predictors() -> None:
 def test_prior_covariances_are_those_of_an_inverse_wishart() -> None:
     psi = np.array([[1.0, 0.3], [0.3, 0.5]])
     found = Predictors(np.zeros(2), psi / 9.0, 0.16, 12.0).of_covariance()
-    draws = stats.invwishart(12, psi).rvs(400_000, random_state=3)
+    draws = stats.invwishart(12, psi).rvs(100_000, random_state=3)
     assert_allclose(found, np.cov(draws[:, [0, 1, 1], [0, 0, 1]].T), rtol=0.05)
     # each scale learned, of gamma laws of shape 1/2
     found = Predictors(np.zeros(2), np.diag([1.0, 0.5]) / 17.0, 0.16, 20.0, learned=True).of_covariance()

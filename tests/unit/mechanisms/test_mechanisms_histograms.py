@@ -101,13 +101,12 @@ def test_smoothed_weights_are_the_smallest_that_do(asked: float, bins: int, draw
 def test_smoothed_rho_is_the_supremum_over_all_orders(epsilon: float, draws: int, n: int, bins: int) -> None:
     made = smoothed(n, bins=bins, draws=draws, epsilon=epsilon)
     assert made.guarantee.rho is not None
-    worst = 0.0
-    for order in 1 + np.geomspace(1e-5, 1e3, 300):
-        for one, other in neighbours(n, bins):
-            p, q = ((1 - made.weight) * np.array(c) / n + made.weight / bins for c in (one, other))
-            logs = (order - 1) * (np.log(p) - np.log(q)) + np.log(p)
-            divergence = draws * np.logaddexp.reduce(logs) / (order - 1)
-            worst = max(worst, divergence / order)
+    worst, order = 0.0, 1 + np.geomspace(1e-5, 1e3, 300)
+    for one, other in neighbours(n, bins):
+        p, q = ((1 - made.weight) * np.array(c) / n + made.weight / bins for c in (one, other))
+        logs = (order[:, None] - 1) * (np.log(p) - np.log(q)) + np.log(p)
+        divergence = draws * np.logaddexp.reduce(logs, axis=1) / (order - 1)
+        worst = max(worst, float((divergence / order).max()))
     assert made.guarantee.rho * (1 - 1e-3) < worst < made.guarantee.rho * (1 + 1e-7)
 
 
