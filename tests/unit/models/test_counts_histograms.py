@@ -16,6 +16,7 @@ import dpmix
 from dpmix.api.fit import plan
 from dpmix.models.counts.cell_counts import couple
 from dpmix.models.counts_mixture.model import CountsChain
+from dpmix.summary.summary_result import Summary
 from tests.helpers import (
     counts,
     counts_faults,
@@ -208,6 +209,7 @@ def test_a_fit_is_summarized(mechanism: str, tmp_path: Path) -> None:
     spec["sampler"] |= {"iterations": 400, "burn_in": 100, "chains": 2}
     dpmix.fit(spec, release_by(mechanism, n=100), tmp_path / "chains.h5", quiet=True)
     summary = dpmix.summarize(tmp_path / "chains.h5")
+    assert isinstance(summary, Summary)
     assert "Density of a record" in short_page(summary)
     found = json.loads(json.dumps(summary.to_json()))
     assert found["check"]["statistic"] is not None

@@ -18,6 +18,7 @@ from dpmix.report.page import contrast_figure, panels
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec
+from dpmix.summary.summary_result import Summary
 from tests.helpers.pages import short_page
 
 COMPOSITIONS: dict[str, Any] = {
@@ -83,6 +84,7 @@ def test_summary_has_each_group(compositions: Path, tmp_path: Path) -> None:
     chains, draws = named(compositions)
     assert chains.n == 300
     summary = dpmix.summarize([compositions], tmp_path / "s.h5")
+    assert isinstance(summary, Summary)
     rows = summary.to_json()["parameters"]
     for g, group in enumerate(("female", "male", "un/known")):
         for j, part in enumerate(("care", "food", "rest")):
