@@ -37,7 +37,7 @@ from dpmix.summary import summary_of_chains as registered
 from dpmix.summary.summary_of_chains import Basis, Registered
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
-from tests.helpers.pages import short_page
+from tests.helpers.pages import short_page, undrawn
 from tests.helpers.seeds import rng_of
 
 
@@ -145,7 +145,8 @@ def test_a_new_quantity_is_one_file_and_one_line(
 ) -> None:
     line = Registered("tides", tides, ebb)
     monkeypatch.setattr(registered, "QUANTITIES", (*registered.QUANTITIES, line))
-    found = dpmix.summarize(chains, tmp_path / "s.h5", report=tmp_path / "s.html")
+    with undrawn():
+        found = dpmix.summarize(chains, tmp_path / "s.h5", report=tmp_path / "s.html")
     assert isinstance(found, Summary)
     shares = (found.series["mean"] > 0.0).mean(axis=1)
     held = found.to_json()["tides"]

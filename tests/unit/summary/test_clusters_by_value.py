@@ -27,6 +27,7 @@ from dpmix.summary.clusters_by_value import (
 from dpmix.summary.random_measures import Measures
 from tests.helpers import counts
 from tests.helpers.fits import small_release
+from tests.helpers.pages import undrawn
 from tests.oracles import cases
 from tests.oracles.joint import Model
 from tests.oracles.partitions import posterior, set_partitions
@@ -86,9 +87,11 @@ def test_coclustering_is_that_of_the_posterior_partition(
 
 
 def test_summary_report_and_file_have_them(fitted: Path, tmp_path: Path) -> None:
-    summary = dpmix.summarize(
-        fitted, output=tmp_path / "s.h5", report=tmp_path / "r.html", overrides=["summary.coclustering=true"]
-    )
+    asked = ["summary.coclustering=true"]
+    with undrawn():
+        summary = dpmix.summarize(
+            fitted, output=tmp_path / "s.h5", report=tmp_path / "r.html", overrides=asked
+        )
     content = json.loads(json.dumps(summary.to_json()))
     found = content["clusters_by_value"]
     assert np.allclose(np.sum(found["latent"]["mean"], axis=0), 1.0)

@@ -101,7 +101,7 @@ def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
         drawn.figure.canvas.draw()
         labels = [text.get_text() for text in drawn.get_yticklabels() if text.get_text()]
         assert labels and all(bool(re.fullmatch(r"20\d\d-\d\d-\d\d", label)) is whole for label in labels)
-    page = short_page(summary)
+    page = short_page(summary, drawn=True)
     assert re.search(
         r'aria-label="Density of day, highest near 202\d-\d\d-\d\d and above a tenth of that '
         r"from 20\d\d-\d\d-\d\d to 20\d\d-",
