@@ -86,7 +86,7 @@ def summarized(folder: Path, population: str, epsilon: float, quantiles: list[fl
         "data": {"column": "y", "domain": list(DOMAIN)},
         "mechanism": {"kind": "laplace", "epsilon": epsilon},
         "model": {"kind": "mixture"},
-        "sampler": SAMPLER | {"seed": 1},
+        "sampler": SAMPLER | {"iterations": 800, "burn_in": 300, "seed": 1},
         "summary": {"quantiles": quantiles},
     }
     release = mechanism_of(load_spec(spec, data={"y": records}), 1, 400).simulate(
@@ -132,7 +132,9 @@ def test_two_groups_far_apart_under_wide_noise_are_not_usable(tmp_path: Path, qu
     assert WORDS in unescape(short_page(summary))
 
 
-@pytest.mark.parametrize("population", ["one normal", "evenly spread"])
+@pytest.mark.parametrize(
+    "population", [pytest.param("one normal", marks=pytest.mark.matrix), "evenly spread"]
+)
 def test_shapes_that_the_release_tells_are_not_doubted(tmp_path: Path, population: str) -> None:
     summary = summarized(tmp_path, population, 42.0, [0.25, 0.5, 0.75])
     shape = summary.quantity(ShapeContraction)

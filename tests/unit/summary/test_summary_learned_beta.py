@@ -18,20 +18,23 @@ from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.prior import base_in_words
 from tests.helpers.fits import combined_spec, release_by
 
-pytestmark = pytest.mark.second_runs
 
-
-def fitted(path: Path, **model: Any) -> Path:
+def fitted(path: Path, iterations: int = 400, **model: Any) -> Path:
     spec = combined_spec("wavelet", "beta", "neal8")
     spec["model"] = {"kernel": "beta", **model}
-    spec["sampler"] |= {"iterations": 400, "burn_in": 100, "thin": 3, "chains": 2}
+    spec["sampler"] |= {"iterations": iterations, "burn_in": 100, "thin": 3, "chains": 2}
     dpmix.fit(spec, release_by("wavelet", 40), path, quiet=True)
     return path
 
 
-def test_a_default_fit_has_its_base_in_its_file_and_a_fixed_one_none(tmp_path: Path) -> None:
-    default, fixed = fitted(tmp_path / "a.h5"), fitted(tmp_path / "b.h5", base={"learn": False})
-    some = fitted(tmp_path / "c.h5", base={"learn": True})
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fitted(tmp_path_factory.mktemp("default") / "a.h5")
+
+
+def test_a_default_fit_has_its_base_in_its_file_and_a_fixed_one_none(default: Path, tmp_path: Path) -> None:
+    fixed = fitted(tmp_path / "b.h5", 115, base={"learn": False})
+    some = fitted(tmp_path / "c.h5", 115, base={"learn": True})
     with h5py.File(default) as file:
         drawn = [file[f"posterior/base_{name}"][()] for name in ("place", "rate", "lambda")]
         assert all(values.shape == (2, 100) and np.ptp(values) > 0.1 for values in drawn)
@@ -55,11 +58,10 @@ def test_a_default_fit_has_its_base_in_its_file_and_a_fixed_one_none(tmp_path: P
             read_chains([default, other])
 
 
-def test_a_summary_of_a_default_fit_says_what_is_learned(tmp_path: Path) -> None:
-    path = fitted(tmp_path / "a.h5")
+def test_a_summary_of_a_default_fit_says_what_is_learned(default: Path) -> None:
     words = "around a place in them, with an a + b of about 20 or more, place, scale and how far apart"
-    assert words in base_in_words(read_chains([path]))
-    found = dpmix.summarize([path])
+    assert words in base_in_words(read_chains([default]))
+    found = dpmix.summarize([default])
     stated = found.to_json()
     assert stated["parameters"]["sd"]["contraction"] is not None
     assert stated["prior_sensitivity"]["parameters"]["sd"]["prior"] > 0.0

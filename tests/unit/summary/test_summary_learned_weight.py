@@ -17,8 +17,6 @@ from dpmix.summary.fitted_columns import family_of
 from dpmix.summary.prior import base_in_words
 from tests.helpers.fits import combined_spec, release_by
 
-pytestmark = pytest.mark.second_runs
-
 
 def fitted(path: Path, kernel: str = "normal", noise: str = "laplace", **base: Any) -> Path:
     spec = combined_spec(noise, "nig" if kernel == "normal" else kernel, "neal8")
