@@ -35,6 +35,7 @@ from dpmix.store.h5 import reading
 from dpmix.summary.predicting import predictor_of
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
+from tests.helpers.pages import undrawn
 from tests.oracles.mc import discrepancies
 from tests.unit.models.test_models_naive_bayes import released
 
@@ -559,9 +560,10 @@ def test_groups_have_their_own_predictions(grouped: dict[str, Path], tmp_path: P
 
 def test_summaries_predict_at_a_file(votes: Path, line: Path, tmp_path: Path) -> None:
     at = table(tmp_path, "age,town\n" + "18,yes\n50+,NA\n" * 15)
-    summary = dpmix.summarize(
-        votes, tmp_path / "s.h5", overrides=[f"summary.at={at}"], report=tmp_path / "s.html"
-    )
+    with undrawn():
+        summary = dpmix.summarize(
+            votes, tmp_path / "s.h5", overrides=[f"summary.at={at}"], report=tmp_path / "s.html"
+        )
     wanted = dpmix.predict(votes, at, quiet=True)
     assert summary.to_json()["at"] == wanted.to_json()  # type: ignore[union-attr]
     text, page = summary.to_text(), (tmp_path / "s.html").read_text()

@@ -213,11 +213,12 @@ def some_files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def test_damaged_files_are_answered_by_one_sentence(tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize("turns", [16, pytest.param(40, marks=pytest.mark.matrix)])
+def test_damaged_files_are_answered_by_one_sentence(turns: int, tmp_path: Path, capsys: Any) -> None:
     files = some_files(tmp_path)
     chance = random.Random(22)
     target = tmp_path / "damaged"
-    for turn in range(40):
+    for turn in range(turns):
         source = chance.choice(files)
         data = bytearray(source.read_bytes())
         how = turn % 4

@@ -394,9 +394,10 @@ def test_messages_that_cannot_be_written_cost_neither_work_nor_exit_code(tmp_pat
     assert told("privatize", "s.yaml", "-o", "r.h5", "--new-ledger") == 0
     entries = json.loads((tmp_path / "l.json").read_text())["entries"]
     assert [entry["type"] for entry in entries] == ["spend", "release"]
-    assert told("validate", "s.yaml", "--set", "mechanism.epsilon=-1") == 2
-    assert told("show", "nowhere.h5") == 3
     assert told("privatize", "s.yaml", "-o", "other.h5", "--set", "privacy.budget.epsilon=1") == 4
+    if where == "full":
+        assert told("validate", "s.yaml", "--set", "mechanism.epsilon=-1") == 2
+        assert told("show", "nowhere.h5") == 3
 
 
 def test_an_interruption_that_the_compiler_would_lose_comes_a_little_later() -> None:

@@ -1,6 +1,7 @@
 """Tutorials do what they show: their files are written, their commands run, and outputs compared.
 
-Here in one process, with short chains; `scripts/newcomer` does the same from a wheel, with whole chains.
+Here in one process, with short chains and without pictures; `scripts/newcomer` does the same from a wheel,
+with whole chains.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dpmix.cli import commands
 from dpmix.run import exit_codes
 from newcoming.__main__ import PAGES, follow
 from newcoming.pages import Command, File, differs, steps
+from tests.helpers.pages import undrawn
 from tests.helpers.specs import ROOT
 
 LONG = ("cluster", "own-csv", "published-density")
@@ -25,7 +27,7 @@ SHORT = ["--set", "sampler.iterations=240", "--set", "sampler.burn_in=120"]
 
 
 def run_here(command: str, folder: Path) -> tuple[int, str]:
-    """Run a command of a tutorial in this process, `fit` with short chains."""
+    """Run a command of a tutorial in this process, `fit` with short chains, and pages without pictures."""
     words = shlex.split(command)
     if words[0] not in ("dpmix", "python") or set("|;&") & set(command):
         done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
@@ -40,7 +42,8 @@ def run_here(command: str, folder: Path) -> tuple[int, str]:
         if words[0] == "python":
             runpy.run_path(words[1])
         else:
-            code = exit_codes.run(commands.app, words[1:] + SHORT * (words[1] == "fit"))
+            with undrawn():
+                code = exit_codes.run(commands.app, words[1:] + SHORT * (words[1] == "fit"))
     if target is not None:
         target.write_text(out.getvalue(), "utf-8")
     return code, err.getvalue()
