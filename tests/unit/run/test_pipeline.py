@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
+import dpmix
 from dpmix.data.tables import load_table
 from dpmix.spec import load_spec
 from tests.helpers.fits import assert_same, finish, start
@@ -132,8 +133,8 @@ SHORT = ("--set", "sampler.chains=2", "--set", "sampler.iterations=400", "--set"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a release and the chains of a run that nothing stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    _run("privatize", THREE, "-o", folder / "r.h5")
-    _run("fit", THREE, "--release", folder / "r.h5", "-o", folder / "whole.h5", *SHORT)
+    dpmix.privatize(THREE, folder / "r.h5", quiet=True)
+    dpmix.fit(THREE, folder / "r.h5", folder / "whole.h5", overrides=SHORT[1::2], quiet=True)
     return folder
 
 
@@ -147,8 +148,7 @@ def test_a_full_disk_loses_nothing_that_was_saved(size: int, whole: Path, tmp_pa
     assert err.startswith("dpmix: error: cannot write ")
     assert len(err.splitlines()) == 1
     assert not output.exists()
-    code, err = finish(start(*arguments, "--resume"))
-    assert code == 0, err
+    dpmix.fit(THREE, whole / "r.h5", output, overrides=SHORT[1::2], resume=True, quiet=True)
     assert_same(output, whole / "whole.h5")
 
 
