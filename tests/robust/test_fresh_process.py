@@ -26,7 +26,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "perturbed_histogram": {"epsilon": 2, "bins": 4},
     "smoothed_histogram": {"epsilon": 2, "bins": 4, "draws": 3},
 }
-BY_DAY = ("laplace", "perturbed_histogram")
+BY_DAY = ("laplace",)
 CODE = """
 import json, sys
 import dpmix

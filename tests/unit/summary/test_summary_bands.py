@@ -58,10 +58,10 @@ def density_of(tmp_path_factory):
     return found
 
 
-BY_NIGHT = pytest.param("private_neal5", marks=pytest.mark.matrix)
+BY_NIGHT = [pytest.param(kind, marks=pytest.mark.matrix) for kind in ("neal8", "private_neal5")]
 
 
-@pytest.mark.parametrize("kind", ["neal8", BY_NIGHT])
+@pytest.mark.parametrize("kind", BY_NIGHT)
 def test_bands_of_marginal_samplers_are_those_of_the_slice(density_of, kind):
     slice_, other = density_of("private_slice"), density_of(kind)
     width = slice_.upper - slice_.lower
@@ -71,7 +71,7 @@ def test_bands_of_marginal_samplers_are_those_of_the_slice(density_of, kind):
         assert np.all(gap < 0.12 * width), (name, gap / width)
 
 
-@pytest.mark.parametrize("kind", ["neal8", "private_slice", BY_NIGHT])
+@pytest.mark.parametrize("kind", ["private_slice", *BY_NIGHT])
 def test_bands_are_far_wider_than_those_of_predictive_densities(density_of, kind):
     # mixing over theta alone, with weights at n_h / n, would leave out the weights' own uncertainty
     found = density_of(kind)

@@ -126,6 +126,7 @@ def test_a_column_that_is_called_as_the_intercept_has_pictures_by_its_number(tmp
     assert "Mean y by predictor 1, with the other predictors" in page
 
 
+@pytest.mark.matrix
 def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_path: Path) -> None:
     fitted(release, tmp_path / "c.h5", {"iterations": 150, "burn_in": 50}, response="truncated")
     summary = dpmix.summarize([tmp_path / "c.h5"])
@@ -141,6 +142,7 @@ def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_p
     assert rows["prediction[0]"]["mean"] == rows["prediction_clamped[0]"]["mean"]
 
 
+@pytest.mark.matrix
 def test_a_line_in_clamped_predictors_is_told_and_predicted_from(clamped: Path, tmp_path: Path) -> None:
     chains = read_chains([clamped])
     assert isinstance(chains, NamedChains)
@@ -296,10 +298,12 @@ def test_a_run_under_normal_priors_is_not_gone_on_with_under_others(release: Pat
     assert not dpmix.fit(stated, release=release, output=tmp_path / "c.h5", resume=True).written
 
 
-@pytest.mark.matrix
 def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
     rows = [[9.0, -9.0], [4.0, -5.0]]
-    chains = fitted(release, tmp_path / "c.h5", response="truncated", predictors="clamped", predict=rows)
+    short = {"iterations": 150, "burn_in": 50}
+    chains = fitted(
+        release, tmp_path / "c.h5", short, response="truncated", predictors="clamped", predict=rows
+    )
     content = dpmix.summarize([tmp_path / "c.h5"]).to_json()
     assert content["beyond_bounds"]["y"] == 0.0 and content["check"]["overall"] is not None
     assert "beta is not the slope of the mean response" in content["prior"]
@@ -311,6 +315,7 @@ def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_
     np.testing.assert_allclose(found["mean"], draws["prediction"].mean(axis=0), atol=1e-10)
 
 
+@pytest.mark.matrix
 def test_beyond_the_bounds_a_value_counts_as_the_nearer_one(
     clamped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
