@@ -54,10 +54,10 @@ def compositions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, rng = tmp_path_factory.mktemp("regression"), np.random.default_rng(2)
-    sex = rng.random(200) < 0.4
-    x = rng.normal(0.0, 2.0, 200)
-    y = np.where(sex, 1.0 + 2.0 * x, -2.0 - x) + rng.normal(0.0, 1.0, 200)
-    w = rng.normal(0.0, 1.0, 200)  # a second predictor, as where groups are compiled for others
+    sex = rng.random(400) < 0.4
+    x = rng.normal(0.0, 2.0, 400)
+    y = np.where(sex, 1.0 + 2.0 * x, -2.0 - x) + rng.normal(0.0, 1.0, 400)
+    w = rng.normal(0.0, 1.0, 400)  # a second predictor, as where groups are compiled for others
     rows = [f"{a:.6f},{c:.6f},{b:.6f},{'ja' if s else 'no'}" for a, c, b, s in zip(x, w, y, sex, strict=True)]
     (folder / "t.csv").write_text("x,w,y,s\n" + "\n".join(rows) + "\n", encoding="utf-8")
     data = {"path": str(folder / "t.csv"), "columns": ["x", "w", "y"], "group": "s"}
@@ -69,7 +69,7 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "predict": [[0.0, 0.0], [1.0, 0.0]],
             "prior_sd": 5.0,
         },
-        "sampler": {"iterations": 2500, "burn_in": 500, "thin": 2, "chains": 2, "seed": 1},
+        "sampler": {"iterations": 4500, "burn_in": 500, "thin": 4, "chains": 2, "seed": 1},
     }
     return fitted(spec, folder)
 
@@ -214,5 +214,7 @@ def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) 
     drawn = contrast_figure(found, "", parts[""]).axes[0]
     assert "each in its own posterior standard deviations" in drawn.get_xlabel()
     spans = [collection.get_segments() for collection in drawn.collections][0]
-    assert all(3.0 < segment[1, 0] - segment[0, 0] < 5.0 for segment in spans)  # of 95% intervals
+    wide = sorted((part.upper - part.lower) / part.sd for part in parts[""])
+    assert sorted(segment[1, 0] - segment[0, 0] for segment in spans) == pytest.approx(wide)
+    assert 3.0 < wide[len(wide) // 2] < 5.0  # 95% intervals, of which those with heavy tails are wider
     assert "Pr(> 0)" in found.to_text() and "ja - no is the difference of each parameter" in found.to_text()
