@@ -7,7 +7,7 @@ numbers may fill cells unevenly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -25,6 +25,7 @@ class CellsLaw(Law):
     """
 
     clamps = True
+    cell_name: ClassVar[str] = "cell"
     domain: OnePair
     whole_numbers: Annotated[
         bool, Strict(), Says("does not state whether values are whole numbers, true or false")
@@ -60,6 +61,7 @@ class CellsLaw(Law):
 class HistogramLaw(CellsLaw):
     """A release that depends on the records through their counts in equal bins, in each group if any."""
 
+    cell_name = "bin"
     bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
 
     @property

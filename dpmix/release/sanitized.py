@@ -321,9 +321,9 @@ class Release(Tabulated):
 def done_in_words(law: Law, n: int, *, dates: bool) -> str:
     """Say what was done to n records, of which some columns may be dates, whose noise is in days."""
     words = law.done(n)
-    if law.get("whole_numbers"):
-        cell = "bin" if law.get("bins") else "cell"
-        words += f" Values are whole {'days' if dates else 'numbers'}, and a {cell} is those that it holds."
+    if isinstance(law, CellsLaw) and law.whole_numbers:
+        unit = "days" if dates else "numbers"
+        words += f" Values are whole {unit}, and a {law.cell_name} is those that it holds."
     return f"{words} On dates the scale is in days." if dates and law.additive and law.scale else words
 
 

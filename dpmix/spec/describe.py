@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from dpmix.numerics.in_words import permits_verbatim
 from dpmix.numerics.in_words import stated as exact
 from dpmix.spec.capabilities import counted
 from dpmix.spec.combinations import auto_in_words, why_settled
-from dpmix.spec.data_section import DigitsType
+from dpmix.spec.data_section import DigitsType, digits_of
 from dpmix.spec.days import Day
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.model_section import PREDICTORS_CURE, GammaPrior, MixtureSection
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from dpmix.spec.run_spec import RunSpec
     from dpmix.spec.synthesis_section import SynthesisSection
 
-Pairs = tuple[tuple[float, float], ...]
+Pair = tuple[float, float]
+Pairs = tuple[Pair, ...]
 NARROW, WIDE = 0.25, 20.0
 """Widths of bins between which it matters which whole numbers they hold."""
 ROUNDED = 0.1
@@ -119,10 +121,24 @@ def of_columns(spec: RunSpec, n: int | None = None) -> list[str]:
     return [*predictors_of_two(spec), *cells_of_whole_numbers(spec), *cells_of_rounded(spec, n)]
 
 
-def _cells(mechanism: MechanismSection | None) -> tuple[str, int | None]:
-    """Return what equal cells of a column a mechanism has, and how many."""
+def _in_cells(spec: RunSpec) -> Iterator[tuple[str, bool | None, Pair, str, int]]:
+    """Go through the columns that a mechanism has in equal cells.
+
+    Yields name, whether values are whole numbers (None where there is no type), bounds, "bins" or "cells",
+    and how many.
+    """
+    mechanism, data = spec.mechanism, spec.data
     what = "bins" if hasattr(mechanism, "bins") else "cells"
-    return what, getattr(mechanism, what, None)
+    cells = getattr(mechanism, what, None)
+    if mechanism is None or cells is None:
+        return
+    columns = () if data is None else data.columns or ()
+    types = {} if data is None else data.types or {}
+    domain = mechanism.domain or ()
+    names = columns if len(columns) == len(domain) else [f"column {i + 1}" for i in range(len(domain))]
+    for name, pair in zip(names, domain, strict=True):
+        kind = types.get(name)
+        yield name, None if kind is None else digits_of(kind) == 0, pair, what, cells
 
 
 def round_width(low: float, high: float, cells: int) -> float:
@@ -143,17 +159,11 @@ def cells_of_rounded(spec: RunSpec, n: int | None = None) -> list[str]:
     A fit takes records to lie in the middle of their cell, about. A tenth of them rounded moves the mean by a
     twentieth of a cell, which is hidden where the records, n, are few.
     """
-    what, cells = _cells(spec.mechanism)
-    if spec.mechanism is None or cells is None:
-        return []
-    data = spec.data
-    names, types = (() if data is None else data.columns or ()), (None if data is None else data.types) or {}
-    n = data.n if n is None and data is not None else n
+    n = spec.data.n if n is None and spec.data is not None else n
     found = []
-    for i, (low, high) in enumerate(spec.mechanism.domain or ()):
-        name = names[i] if i < len(names) else f"column {i + 1}"
+    for name, integer, (low, high), what, cells in _in_cells(spec):
         width = 0.0 if isinstance(low, Day) else round_width(low, high, cells)
-        shift = max(width - (types.get(name) == "integer"), 0.0) / 2.0
+        shift = max(width - bool(integer), 0.0) / 2.0
         if not shift or (n is not None and ROUNDED * shift * math.sqrt(n) < (high - low) / 6.0):
             continue
         cure = f"data.domain: [{low - width / 2.0:g}, {high + width / 2.0:g}] in {counted(cells + 1, 'bin')}"
@@ -172,28 +182,20 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
     holds a whole number. Of a column without a type this is said where its bounds are whole numbers, or days,
     ten or more apart. Of wide bins it matters little, nor of narrow ones.
     """
-    mechanism, data = spec.mechanism, spec.data
-    what, bins = _cells(mechanism)
-    if mechanism is None or bins is None:
-        return []
-    columns = () if data is None else data.columns or ()
-    types = {} if data is None else data.types or {}
-    domain = mechanism.domain or ()
-    names = columns if len(columns) == len(domain) else [f"column {i + 1}" for i in range(len(domain))]
     found = []
-    for name, (low, high) in zip(names, domain, strict=True):
-        kind, width = types.get(name), (high - low) / bins
+    for name, integer, (low, high), what, bins in _in_cells(spec):
+        width = (high - low) / bins
         even = width % 1.0 == 0.0 and low % 1.0 == 0.5
         whole = low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
         matters = NARROW <= width <= WIDE and not even
-        if not (matters and (whole if kind is None else kind == "integer")):
+        if not (matters and (whole if integer is None else integer)):
             continue
         first, last = math.ceil(low), math.floor(high)
         number = last - first + 1
         # as a fit takes them where the type is stated (`CellsLaw.edges`)
         inner = (math.ceil(low + (high - low) * (i / bins)) - 0.5 for i in range(1, bins))
         known = all(one < other for one, other in pairwise([low, *inner, high]))
-        if number < 2 or (known and kind is not None):
+        if number < 2 or (known and integer is not None):
             continue
         held = (each for each in range(1, min(number, 2 * int(WIDE)) + 1) if number % each == 0)
         equal = number // min(held, key=lambda each: abs(math.log(each / width)))
@@ -204,7 +206,7 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
             cure = f"data.domain: [{first - 0.5:.1f}, {last + 0.5:.1f}] in {counted(equal, 'bin')} does"
         else:
             cure = f"fewer {what if what == 'bins' else 'mechanism.levels'}, with one of these in each, do"
-        begin, then = ("note: where values of", ",") if kind is None else ("warning: values of", ":")
+        begin, then = ("note: where values of", ",") if integer is None else ("warning: values of", ":")
         found.append(
             f"{begin} {name} are whole {unit}{then} {what} of {width:g} do not hold as many of them each, "
             f"and mean, sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"

@@ -414,7 +414,7 @@ def rounded_remarks(parameters: Mapping[str, Scalar], law: Law, dated: Dated) ->
     by, sd = ROUNDED * shift, min(means)
     if not shift > 1e-9 * width or not sd > 0.0 or by < sd:
         return []
-    cell = "bin" if law.get("bins") else "cell"
+    cell = law.cell_name
     text = (
         f"The {cell}s of the release begin at multiples of {brief(width, 3)}, and the fit takes records to "
         f"lie about their middle: if {percent(ROUNDED)} of them are rounded to these numbers, the mean is "
@@ -464,9 +464,9 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
 
 def _uneven(law: Law) -> list[Remark]:
     """Say that cells of a release are without a whole number, where its values are whole."""
-    if not getattr(law, "uneven", False) or np.diff(law.edges()).max() < NARROW_BIN:
+    if not isinstance(law, CellsLaw) or not law.uneven or np.diff(law.edges()).max() < NARROW_BIN:
         return []
-    cell = "bin" if law.get("bins") else "cell"
+    cell = law.cell_name
     text = (
         f"Values are whole numbers, and some {cell}s of the release hold none: the fit takes records to lie "
         f"anywhere in their {cell}, and mean, sd and quantiles are off by up to half a {cell}; a release of "

@@ -62,11 +62,8 @@ def _wavelet(epsilon: float, n: int, detail: str) -> Built:
         k = places[:, j].astype(int)
         sign = np.where(places[:, j] - k < 0.5, 1.0, -1.0)
         values[np.arange(n), 2**j - 1 + k] += sign * 2.0 ** (j / 2.0)
-    return (
-        np.arange(float(n)),
-        wavelet_cells(values, equal_edges((0.0, 1.0), values.shape[1] + 1), scale),
-        Beta(*BETA, 0.0, 1.0),
-    )
+    edges = equal_edges((0.0, 1.0), 2 ** (levels + 1))
+    return np.arange(float(n)), wavelet_cells(values, edges, scale), Beta(*BETA, 0.0, 1.0)
 
 
 def _binomial(epsilon: float, n: int, detail: str) -> Built:

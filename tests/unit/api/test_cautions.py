@@ -352,6 +352,7 @@ def test_bins_that_begin_at_round_numbers_are_told_of() -> None:
     )
     (text,) = of_rounded([0, 100], 20, "integer", 20_000)  # a bin holds 5 to 9
     assert "too high by up to 2; data.domain: [-2.5, 102.5] in 21 bins" in text
+    assert of_rounded([0, 100], 20, {"digits": 0}, 20_000) == [text]  # are whole numbers, too
     assert "rounded to 5000" in of_rounded([0, 200_000], 40)[0]
     assert "rounded to 0.05" in of_rounded([1.4, 2.2], 16)[0]
     assert "rounded to 2.5e-06" in of_rounded([0, 1e-4], 40)[0]
