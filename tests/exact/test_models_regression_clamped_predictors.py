@@ -53,7 +53,7 @@ HELD_KNOWN = dataclasses.replace(KNOWN, bounds=NARROW, sd=0.4, clamped_predictor
 def test_posterior_is_that_of_weighed_databases(prior: databases.Line, n: int, scale: float) -> None:
     rng, prior = np.random.default_rng(5), dataclasses.replace(prior, scale=scale)
     values = prior.release(rng, prior.draw(rng, 1, n)[1])[0]
-    means = databases.weighed(prior, values, n, rng, 10_000 if n == 2 else 40_000, 25)
+    means = databases.weighed(prior, values, n, rng, 40_000, 25)
     for sampler in SAMPLERS:
         compare(make(prior, values, n, *SAMPLERS[sampler]), [2, len(sampler)], 5, means)
 

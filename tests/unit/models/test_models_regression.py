@@ -138,8 +138,7 @@ def exact(name: str) -> tuple[Any, dict[str, tuple[float, float]]]:
     line = PRIORS[name]
     _, records = line.draw(rng, 1, 3)
     values = line.release(rng, records)[0]
-    size = 40_000 if "learned" in name else 16_000  # of which few weigh much where scales are learned
-    return values, databases.weighed(line, values, 3, rng, size, 25)
+    return values, databases.weighed(line, values, 3, rng, 40_000, 25)
 
 
 def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ def test_posterior_is_that_of_weighed_databases(prior: str) -> None:
     line, rng = {"free": FREE, "known": KNOWN}[prior], np.random.default_rng([3, len(prior)])
     sizes, sums = np.array([0.8]), np.array([[0.6, 0.2, -0.4, 0.1, 0.5, -0.6, 0.3, -0.2, 0.1]] * 2)
     sums[1] = [-1.0, 0.8, 0.4, -0.5, -0.9, 1.0, 0.4, -0.6, 0.3]
-    means = databases.weighed_groups(line, (sizes, sums), SCALES, CENTRE, 3, rng, 16_000, 25)
+    means = databases.weighed_groups(line, (sizes, sums), SCALES, CENTRE, 3, rng, 40_000, 25)
     for sampler in SAMPLERS:
         model = make(line, [*sizes, *sums.ravel()], 3, *SAMPLERS[sampler])
         draws = model.make_chain(np.random.default_rng(2)).run(12_000, thin=3, skip=1000)
