@@ -190,21 +190,39 @@ class _Linked(_Links, _Borrows):
     """Compiles a function of ours for compiled callers."""
 
 
+def _refuse_shapes(source: Any, index: Any) -> None:
+    """Raise ValueError, as part of an array is to be set to one of another shape."""
+
+
+@overload(_refuse_shapes, strict=False)
+def _refusing_shapes(source: Any, index: Any) -> Any:
+    def refuse(source: Any, index: Any) -> None:
+        raise ValueError("part of an array cannot be set to an array of another shape")
+
+    return refuse
+
+
 @contextlib.contextmanager
 def _numbas_own_linked() -> Iterator[None]:
-    """Let what numba itself has in Python, as for arrays, be linked into what is compiled in the block."""
+    """Let what numba itself has in Python, as for arrays, be linked into what is compiled in the block.
+
+    Its sentence about shapes has them written out, for which it compiles strings and what they are made of:
+    half a second.
+    """
+    from numba.np import arrayobj  # of what numba gathers when it compiles
+
     template: Any = _OverloadFunctionTemplate
-    before = template._get_jit_decorator
+    before, refusing = template._get_jit_decorator, arrayobj.raise_with_shape_context
 
     def linking(self: Any) -> Callable[..., Any]:
         decorator = before(self)
         return lambda **options: decorator(**{**options, **_OPTIONS, "pipeline_class": _Links})
 
-    template._get_jit_decorator = linking
+    template._get_jit_decorator, arrayobj.raise_with_shape_context = linking, _refuse_shapes
     try:
         yield
     finally:
-        template._get_jit_decorator = before
+        template._get_jit_decorator, arrayobj.raise_with_shape_context = before, refusing
 
 
 class _Whole(_Borrows):
