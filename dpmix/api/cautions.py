@@ -6,6 +6,7 @@ touched and the first random bit is drawn; ``--dry-run`` and `calibrate` say the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,7 +59,8 @@ def of_release(subject: Sanitizer, n: int | None) -> list[Caution]:
             "take fewer cells, fewer records or a larger epsilon"
         )
         found.append(Caution(text))
-    found += _of_cells(subject, n)
+    mostly_noise = _of_cells(subject, n)
+    found += mostly_noise or _of_noise_kept(subject, n)
     if "scale" in (getattr(subject, "requested", None) or {}):
         words = guaranteed(subject.guarantee)
         text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
@@ -75,6 +77,11 @@ def guaranteed(total: Guarantee, *, grouped: bool = False) -> str:
 def of_columns(spec: RunSpec, n: int | None = None) -> list[Caution]:
     """Return what is to be said of columns whose values may be few: two predictors' bounds, whole numbers."""
     return [Caution(text) for text in describe.of_columns(spec, n)]
+
+
+def of_synthetic_columns(spec: RunSpec, n: int | None = None) -> list[Caution]:
+    """Return what is to be said of columns that synthetic records fill more evenly than people do."""
+    return [Caution(text) for text in describe.of_synthetic_columns(spec, n)]
 
 
 def of_ledger(spending: Spending | None) -> list[Caution]:
@@ -135,6 +142,18 @@ def _of_guarantee(subject: Sanitizer, n: int | None) -> list[Caution]:
         found.append(Caution(text, asks=True))
     text = permits_verbatim(total.delta, n)
     return [*found, Caution(f"{'note' if n is None else 'warning'}: {text}")] if text else found
+
+
+def _of_noise_kept(subject: Sanitizer, n: int | None) -> list[Caution]:
+    """Say what share of synthetic records noise places, where it moves means by more than sampling does."""
+    share = subject.noise_share
+    if share is None or n is None or share * math.sqrt(min(n, getattr(subject, "records", n))) <= 1.0:
+        return []
+    text = (
+        f"note: up to {share:.1%} of the records will come from the noise of empty cells, evenly over them, "
+        "and move means, sds and tails: take fewer cells or a larger epsilon where that matters"
+    )
+    return [Caution(text)]
 
 
 def _of_cells(subject: Sanitizer, n: int | None) -> list[Caution]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.api.arguments import PathLike, check_outputs, whole_of
-from dpmix.api.cautions import of_release
+from dpmix.api.cautions import of_release, of_synthetic_columns
 from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.columns.cells import Column
@@ -136,6 +136,7 @@ def synthesize(
         generator,
         table,
         generator.in_words(),
+        also=of_synthetic_columns(checked, table.n),
         spending=spending,
         entering=entering,
         output=target,
@@ -156,8 +157,8 @@ def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """
     spending = spending_of(spec, entering=entering)
     generator = planned(spec, counting=True)
-    words = f"release {generator.in_words()}"
-    return steps_of(spec, generator, generator.n, words, spending=spending, entering=entering)
+    words, also = f"release {generator.in_words()}", of_synthetic_columns(spec, generator.n)
+    return steps_of(spec, generator, generator.n, words, also=also, spending=spending, entering=entering)
 
 
 def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
@@ -227,7 +228,7 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
                 "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
-    for each in of_release(generator, generator.n):
+    for each in (*of_release(generator, generator.n), *of_synthetic_columns(spec, generator.n)):
         say(each.text, quiet)
     return found
 

@@ -696,12 +696,12 @@ def validate(
         return
     checked = checked_spec(spec, set_)
     if not quiet:
-        from dpmix.spec.describe import describe, of_columns, permitted
+        from dpmix.spec.describe import describe, of_columns, of_synthetic_columns, permitted
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
             emit(f"  {section + ':':<11}{printable(text, '')}")
-        for text in (*permitted(checked), *of_columns(checked)):
+        for text in (*permitted(checked), *of_columns(checked), *of_synthetic_columns(checked)):
             say(text, quiet)
 
 

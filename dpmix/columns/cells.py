@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.spec.days import day_text
+from dpmix.spec.limits import ONE_COLUMN, SEVERAL_COLUMNS
 
 # Points that the numbers of a column are at: a public grid, or all numbers of so many digits
 
@@ -124,8 +125,6 @@ def starts_of_runs(points: int, runs: int) -> Ints:
 # What is public of the columns of records, and partitions of the space of records into cells
 
 
-ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
-"""Cells of a numeric column where the spec does not say: of the only one, and of each of several."""
 MOST = 1_000_000
 """Cells at most: each of them takes noise."""
 NEW_LABEL = "new_category_"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmix.numerics.in_words import permits_verbatim
 from dpmix.numerics.in_words import stated as exact
@@ -14,6 +14,7 @@ from dpmix.spec.combinations import auto_in_words, why_settled
 from dpmix.spec.data_section import DigitsType, digits_of
 from dpmix.spec.days import Day
 from dpmix.spec.kinds import AUTO
+from dpmix.spec.limits import ONE_COLUMN, SEVERAL_COLUMNS
 from dpmix.spec.model_section import PREDICTORS_CURE, GammaPrior, MixtureSection
 from dpmix.spec.synthesis_section import ChainsSynthesis
 
@@ -32,6 +33,10 @@ NARROW, WIDE = 0.25, 20.0
 """Widths of bins between which it matters which whole numbers they hold."""
 ROUNDED = 0.1
 """Share of records that may well be rounded to where cells begin."""
+MOST_ROUNDED = 0.5
+"""Share that may be, where nothing but this says so: no summary follows synthetic records."""
+COARSE = 8
+"""Fewer cells are wider than what people round to."""
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -121,56 +126,107 @@ def of_columns(spec: RunSpec, n: int | None = None) -> list[str]:
     return [*predictors_of_two(spec), *cells_of_whole_numbers(spec), *cells_of_rounded(spec, n)]
 
 
-def _in_cells(spec: RunSpec) -> Iterator[tuple[str, bool | None, Pair, str, int]]:
-    """Go through the columns that a mechanism has in equal cells.
+def of_synthetic_columns(spec: RunSpec, n: int | None = None) -> list[str]:
+    """Return the same of columns whose records are drawn from cells, before anything is drawn."""
+    return [*_draws_of_whole_numbers(spec), *cells_of_rounded(spec, n, synthetic=True)]
 
-    Yields name, whether values are whole numbers (None where there is no type), bounds, "bins" or "cells",
-    and how many.
+
+class _InCells(NamedTuple):
+    """A column of numbers that is released in equal cells.
+
+    `integer` says whether values are whole numbers, None where there is no type; `what` is "bins" or "cells".
     """
+
+    name: str
+    integer: bool | None
+    bounds: Pair
+    what: str
+    cells: int
+
+
+def _in_cells(spec: RunSpec) -> Iterator[_InCells]:
+    """Go through the columns that a mechanism has in equal cells."""
     mechanism, data = spec.mechanism, spec.data
     what = "bins" if hasattr(mechanism, "bins") else "cells"
     cells = getattr(mechanism, what, None)
     if mechanism is None or cells is None:
         return
     columns = () if data is None else data.columns or ()
-    types = {} if data is None else data.types or {}
     domain = mechanism.domain or ()
     names = columns if len(columns) == len(domain) else [f"column {i + 1}" for i in range(len(domain))]
     for name, pair in zip(names, domain, strict=True):
-        kind = types.get(name)
-        yield name, None if kind is None else digits_of(kind) == 0, pair, what, cells
+        yield _InCells(name, _integer(spec, name), pair, what, cells)
 
 
-def round_width(low: float, high: float, cells: int) -> float:
-    """Return the width of equal cells that begin at multiples of it, which is round; 0 of others.
+def _in_synthetic_cells(spec: RunSpec) -> Iterator[_InCells]:
+    """Go through the columns of numbers that records are counted in bins of; points of a grid are no bins."""
+    section, data = spec.generator, spec.data
+    if section is None or data is None or not section.counts:
+        return
+    names, types, snap = data.columns or ("value",), data.types or {}, section.snap
+    gridded = names if snap is not None and not isinstance(snap, Mapping) else tuple(snap or ())
+    binned = [
+        (name, pair)
+        for i, name in enumerate(names)
+        if (pair := data.bounds_of(i)) is not None and types.get(name) != "category" and name not in gridded
+    ]
+    bins: Any = getattr(section, "bins", None) or (ONE_COLUMN if len(binned) == 1 else SEVERAL_COLUMNS)
+    counts = [bins] * len(binned) if isinstance(bins, int) else bins
+    for (name, pair), cells in zip(binned, counts, strict=False):
+        yield _InCells(name, _integer(spec, name), pair, "bins", cells)
 
-    Round are 1, 2, 2.5 and 5 times a power of ten: what people round to, or parts of it.
+
+def _integer(spec: RunSpec, name: str) -> bool | None:
+    """Return whether values of a column are whole numbers, None where it has no type."""
+    kind = None if spec.data is None else (spec.data.types or {}).get(name)
+    return None if kind is None else digits_of(kind) == 0
+
+
+def round_cells(low: float, high: float, cells: int, *, whole: bool = False) -> Pair | None:
+    """Return where equal cells begin and end that begin at multiples of their width, which is round.
+
+    None of others. Round are 1, 2, 2.5 and 5 times a power of ten: what people round to, or parts of it. Of
+    `whole` numbers a cell begins with the first one that it holds: 20 cells of [-0.5, 99.5], of [0, 99] or
+    of [0, 100] at 0, 5, 10, ..
     """
-    width = (high - low) / cells
-    leading = width / 10.0 ** math.floor(math.log10(width))
-    if not any(math.isclose(leading, each, rel_tol=1e-9) for each in (1.0, 2.0, 2.5, 5.0, 10.0)):
-        return 0.0
-    return width if abs(low / width - round(low / width)) <= 1e-9 * max(abs(low / width), 1.0) else 0.0
+    pairs = [(low, high), (float(math.ceil(low)), float(math.floor(high) + 1))]
+    for start, end in pairs if whole else pairs[:1]:
+        width = (end - start) / cells
+        leading = width / 10.0 ** math.floor(math.log10(width))
+        is_round = any(math.isclose(leading, each, rel_tol=1e-9) for each in (1.0, 2.0, 2.5, 5.0, 10.0))
+        if is_round and abs(start / width - round(start / width)) <= 1e-9 * max(abs(start / width), 1.0):
+            return start, end
+    return None
 
 
-def cells_of_rounded(spec: RunSpec, n: int | None = None) -> list[str]:
+def cells_of_rounded(spec: RunSpec, n: int | None = None, *, synthetic: bool = False) -> list[str]:
     """Return what is to be said of cells that begin at round numbers, which records may be rounded to.
 
-    A fit takes records to lie in the middle of their cell, about. A tenth of them rounded moves the mean by a
-    twentieth of a cell, which is hidden where the records, n, are few.
+    A fit takes records to lie in the middle of their cell, about, and `synthetic` records fill theirs evenly.
+    A tenth of them rounded moves the mean by a twentieth of a cell, which is hidden where the records, n, are
+    few; of synthetic ones half of them.
     """
     n = spec.data.n if n is None and spec.data is not None else n
+    share, of = (MOST_ROUNDED, "synthetic records") if synthetic else (ROUNDED, "a fit")
     found = []
-    for name, integer, (low, high), what, cells in _in_cells(spec):
-        width = 0.0 if isinstance(low, Day) else round_width(low, high, cells)
-        shift = max(width - bool(integer), 0.0) / 2.0
-        if not shift or (n is not None and ROUNDED * shift * math.sqrt(n) < (high - low) / 6.0):
+    for name, integer, (low, high), what, cells in (_in_synthetic_cells if synthetic else _in_cells)(spec):
+        if isinstance(low, Day) or cells < COARSE:
             continue
-        cure = f"data.domain: [{low - width / 2.0:g}, {high + width / 2.0:g}] in {counted(cells + 1, 'bin')}"
+        ends = round_cells(low, high, cells, whole=bool(integer))
+        if ends is None:
+            continue
+        width = (ends[1] - ends[0]) / cells
+        shift = max(width - bool(integer), 0.0) / 2.0
+        if not shift or (n is not None and share * shift * math.sqrt(n) < (high - low) / 6.0):
+            continue
+        pair = f"[{ends[0] - width / 2.0:.12g}, {ends[1] + width / 2.0:.12g}]"
+        better = f"{{{name}: {pair}}}" if synthetic else pair
+        cure = f"; data.domain: {better} in {counted(cells + 1, 'bin')} has them in the middle"
+        if synthetic:
+            cure += f", and synthesis.ranges: [{{{name}: [{low:.12g}, {high:.12g}]}}] keeps records within"
         found.append(
             f"note: where values of {name} are rounded to {width:g}, they lie where {what} begin, and mean "
-            f"and quantiles of a fit are too high by up to {shift:g}"
-            + (f"; {cure} has them in the middle" if what == "bins" else "")
+            f"and quantiles of {of} are too high by up to {shift:g}" + (cure if what == "bins" else "")
         )
     return found
 
@@ -186,9 +242,8 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
     for name, integer, (low, high), what, bins in _in_cells(spec):
         width = (high - low) / bins
         even = width % 1.0 == 0.0 and low % 1.0 == 0.5
-        whole = low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
         matters = NARROW <= width <= WIDE and not even
-        if not (matters and (whole if integer is None else integer)):
+        if not (matters and (_whole(low, high) if integer is None else integer)):
             continue
         first, last = math.ceil(low), math.floor(high)
         number = last - first + 1
@@ -212,6 +267,31 @@ def cells_of_whole_numbers(spec: RunSpec) -> list[str]:
             f"and mean, sd and quantiles of a fit are off by up to {min(width, 1.0) / 2.0:g}; {cure}"
         )
     return found
+
+
+def _draws_of_whole_numbers(spec: RunSpec) -> list[str]:
+    """Return what is to be said of synthetic records whose bins are filled evenly, without a type.
+
+    It is said of the columns and bins that `cells_of_whole_numbers` speaks of, but for dates: these are
+    drawn as whole days.
+    """
+    found = []
+    for name, integer, (low, high), _, bins in _in_synthetic_cells(spec):
+        width = (high - low) / bins
+        if integer is not None or isinstance(low, Day) or not _whole(low, high):
+            continue
+        if NARROW <= width <= WIDE:
+            found.append(
+                f"note: where values of {name} are whole numbers, draws from bins of {width:g} are not, and "
+                f"mean and quantiles of synthetic records are off by up to {min(width, 1.0) / 2.0:g}; "
+                f"data.types: {{{name}: integer}} has whole numbers drawn"
+            )
+    return found
+
+
+def _whole(low: float, high: float) -> bool:
+    """Whether bounds are whole numbers, or days, so far apart that values may be such."""
+    return low % 1.0 == 0.0 and high % 1.0 == 0.0 and high - low >= 10.0
 
 
 def predictors_of_two(spec: RunSpec) -> list[str]:

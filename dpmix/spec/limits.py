@@ -21,3 +21,7 @@ ROOM: Final = 1 << 24
 
 ROOM_OF_TEXT: Final = 1 << 22
 """The same of a csv.gz file, whose text takes longer to read."""
+
+ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
+"""Cells of a numeric column of synthetic records where the spec does not say: of the only one, and of each of
+several."""

@@ -227,6 +227,11 @@ class SynthesisSection(Section):
         "of this one where left out. All that can meet the request where left out.",
     )
 
+    @property
+    def counts(self) -> bool:
+        """Whether records are counted in cells, and drawn evenly within them."""
+        return True
+
     @model_validator(mode="after")
     def _check_rivals(self) -> Self:
         for rival in self.rivals or ():
@@ -251,6 +256,11 @@ class PitmanYorSynthesis(SynthesisSection):
         None, description="Distribution of new values on the bounds; uniform where left out."
     )
     bins: Bins | None = Field(None, description="Cells of each numeric column, for a negative discount only.")
+
+    @property
+    def counts(self) -> bool:
+        """Whether they are; see `SynthesisSection`."""
+        return self.discount < 0
 
     @model_validator(mode="after")
     def _check(self) -> Self:

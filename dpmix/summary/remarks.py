@@ -15,7 +15,7 @@ from dpmix.numerics.in_words import all_of, brief, permits_verbatim, plainly
 from dpmix.results.nodes import Remark, percent
 from dpmix.spec.days import Day, placed
 from dpmix.spec.describe import NARROW as NARROW_BIN
-from dpmix.spec.describe import ROUNDED, round_width
+from dpmix.spec.describe import ROUNDED, round_cells
 from dpmix.spec.model_section import PREDICTORS_CURE
 from dpmix.summary.diagnostics import ESS, LEARNT, RHAT, Scalar
 from dpmix.summary.quantities import STANDING_OUT
@@ -408,9 +408,12 @@ def rounded_remarks(parameters: Mapping[str, Scalar], law: Law, dated: Dated) ->
     if not isinstance(law, CellsLaw) or dated.only or not means:
         return []
     low, high = law.domain[0]
-    width = round_width(low, high, law.cells)
-    edges = law.edges()
-    shift = float(np.median((edges[:-1] + edges[1:]) / 2.0 - law.cell_edges()[:-1])) if width else 0.0
+    ends = round_cells(low, high, law.cells, whole=law.whole_numbers)
+    if ends is None:
+        return []
+    width, edges = (ends[1] - ends[0]) / law.cells, law.edges()
+    begin = ends[0] + width * np.arange(law.cells)
+    shift = float(np.median((edges[:-1] + edges[1:]) / 2.0 - begin))
     by, sd = ROUNDED * shift, min(means)
     if not shift > 1e-9 * width or not sd > 0.0 or by < sd:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -56,6 +57,21 @@ class _Histogram(Generator):
         """The bins and their noise, where they carry any; see `Sanitizer`."""
         return None if self.noise is None else self.noise.noisy_cells
 
+    @property
+    def noise_share(self) -> float | None:
+        """Share of what is kept of the noise of cells, were all but a few empty; see `Sanitizer`.
+
+        Clipping keeps the positive half of an empty cell's noise, E max(X, 0) = E |X|/2 on average. That is
+        s/sqrt(8) of Laplace noise of standard deviation s, s/sqrt(2 pi) of Gaussian noise, and of geometric
+        noise less than of Laplace noise.
+        """
+        if self.noisy_cells is None or self.noise is None:
+            return None
+        cells, sd = self.noisy_cells
+        cells = cells if self.possible is None else int(np.count_nonzero(self.possible.flags))
+        half = sd / math.sqrt(2.0 * math.pi if self.noise.noise == "gaussian" else 8.0)
+        return cells * half / (self.n + cells * half)
+
     def of_records(self, n: int) -> Self:
         """Return it for another number of confidential records; see `Sanitizer`."""
         noise = None if self.noise is None else replace(self.noise, n=n)
@@ -71,6 +87,11 @@ class _Histogram(Generator):
         noise = {} if self.noise is None else self.noise.figures()
         found = {"records": self.records, "n": self.n, "cells": self.cells.count, **own}
         return found | {key: value for key, value in noise.items() if key not in ("bins", "n")}
+
+    @property
+    def _drawn(self) -> str:
+        draws, bins = counted(self.records, "draw"), counted(self.cells.count, "bin")
+        return f"{draws} from a histogram of {bins}"
 
     def _within(self, chosen: Ints, rng: np.random.Generator) -> tuple[Floats, Labels]:
         labels = tuple(column.categories for column in self.columns)
@@ -116,10 +137,7 @@ class PerturbedSynthesis(_Histogram):
 
     def drawn_in_words(self) -> str:
         """Say what is drawn."""
-        return (
-            f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins whose counts carry "
-            f"{noise_name(self.noise.noise)} of scale {self.noise.s:.6g}"
-        )
+        return f"{self._drawn} whose counts carry {noise_name(self.noise.noise)} of scale {self.noise.s:.6g}"
 
     def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
@@ -193,10 +211,7 @@ class SmoothedSynthesis(_Histogram):
         counts = (
             "" if self.noise is None else f" whose counts carry Gaussian noise of scale {self.noise.s:.6g}"
         )
-        return (
-            f"{counted(self.records, 'draw')} from a histogram of {self.cells.count} bins{counts}, smoothed "
-            f"with weight {self.weight:.6g}"
-        )
+        return f"{self._drawn}{counts}, smoothed with weight {self.weight:.6g}"
 
     def draw(self, records: Records, rng: Seeded) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""

@@ -127,6 +127,11 @@ class Sanitizer(abc.ABC):
         return None
 
     @property
+    def noise_share(self) -> float | None:
+        """What share of synthetic records, at most, noise alone places; None where no noise protects."""
+        return None
+
+    @property
     def republished(self) -> str:
         """Say which records, or parts of them, are published as they are; empty where none are."""
         return ""

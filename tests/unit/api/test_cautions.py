@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.api.cautions import MOST_EPSILON, of_columns, of_release
+from dpmix.api.cautions import MOST_EPSILON, of_columns, of_release, of_synthetic_columns
 from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
+from dpmix.api.synthesize import steps as synthesize_steps
 from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError
 from dpmix.laws.additive import noise_sd, noise_variance
@@ -366,6 +367,88 @@ def test_bins_that_begin_at_round_numbers_are_told_of() -> None:
         (["2020-01-01", "2020-01-11"], 10, None, None),
     ):
         assert of_rounded(pair, bins, kind, n) == []
+
+
+def test_cells_of_whole_numbers_begin_with_the_first_that_they_hold() -> None:
+    """Of [-0.5, 99.5] and of [0, 99], too, 20 bins hold 0 to 4, 5 to 9, .., 95 to 99."""
+    for pair in ([-0.5, 99.5], [0, 99]):
+        (text,) = of_rounded(pair, 20, "integer")
+        assert "rounded to 5, they lie where bins begin" in text and "too high by up to 2;" in text
+        assert text.endswith("data.domain: [-2.5, 102.5] in 21 bins has them in the middle")
+        assert of_rounded(pair, 20) == []
+
+
+def of_synthetic(n: int | None = None, **section: Any) -> list[str]:
+    data = {
+        "path": "d.csv",
+        "columns": ["score", "age", "sex", "born", "state"],
+        "domain": {
+            "score": [0, 100],
+            "age": [0, 100],
+            "born": ["2020-01-01", "2020-01-11"],
+            "state": [0, 50],
+        },
+        "categories": {"sex": ["f", "m"]},
+        "types": {"age": "integer", "state": "category"},
+    }
+    synthesis = {"kind": "perturbed_histogram", "epsilon": 1.0, "records": 5} | section
+    spec = load_spec({"data": data, "synthesis": synthesis})
+    return [each.text for each in of_synthetic_columns(spec, n)]
+
+
+def test_bins_of_synthetic_records_that_begin_at_round_numbers_are_told_of() -> None:
+    whole, real, rounded = of_synthetic(bins=[20, 20, 10])
+    assert whole == (
+        "note: where values of score are whole numbers, draws from bins of 5 are not, and mean and quantiles "
+        "of synthetic records are off by up to 0.5; data.types: {score: integer} has whole numbers drawn"
+    )
+    assert "score are rounded to 5, they lie where bins begin" in real and "too high by up to 2.5;" in real
+    assert rounded == (
+        "note: where values of age are rounded to 5, they lie where bins begin, and mean and quantiles of "
+        "synthetic records are too high by up to 2; data.domain: {age: [-2.5, 102.5]} in 21 bins has them in "
+        "the middle, and synthesis.ranges: [{age: [0, 100]}] keeps records within"
+    )
+    tens = [text for text in of_synthetic() if "rounded to 10" in text]  # 10 bins where none are stated
+    assert len(tens) == 2 and "of age " in tens[1] and "up to 4.5;" in tens[1]
+    assert of_synthetic(bins=[5, 5, 10]) == [whole.replace("of 5 are", "of 20 are")]  # of 20 years
+    assert of_synthetic(bins=[7, 101, 10]) == [whole.replace("5 are", "14.2857 are")]  # one number a bin
+    assert of_synthetic(50, bins=[20, 20, 10]) == [whole]  # hidden by what so few records leave open
+    (fewer,) = of_synthetic(bins=[20, 10], snap={"score": {"step": 5}})  # points are no bins
+    assert fewer == rounded
+    for section in ({"kind": "pitman_yor", "records": 5, "epsilon": None}, {"snap": {"step": 5}}):
+        assert of_synthetic(**section) == []
+    for kind in ("dirichlet_multinomial", "smoothed_histogram"):
+        assert of_synthetic(kind=kind, bins=[20, 20, 10]) == [whole, real, rounded]
+
+
+def test_what_synthetic_records_would_be_off_by_is_said_before_anything_is_entered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the ages are rounded to five: their mean is too high in the bins that are told of alone."""
+    ages = np.random.default_rng(1).poisson(38, 4000)
+    ages[::2] = 5 * np.rint(ages[::2] / 5)
+    (tmp_path / "d.csv").write_text("age\n" + "\n".join(map(str, ages)))
+    data = {"path": str(tmp_path / "d.csv"), "column": "age", "domain": [0, 100], "types": {"age": "integer"}}
+    spec: dict[str, Any] = {
+        "data": data,
+        "synthesis": {"kind": "perturbed_histogram", "bins": 20, "epsilon": 8.0, "records": 20_000},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(spec))
+    for call in (
+        lambda: synthesize_steps(load_spec(spec)),
+        lambda: dpmix.calibrate(spec),
+        lambda: app(["validate", str(tmp_path / "s.yaml")], standalone_mode=False),
+    ):
+        call()
+        assert capsys.readouterr().err.count("note: where values of age are rounded to 5") == 1
+    off = dpmix.synthesize(spec).values.mean() - ages.mean()
+    said = capsys.readouterr().err
+    assert 0.7 < off < 1.3 and "note: where values of age are rounded to 5" in said
+    spec["data"] |= {"domain": [-2.5, 102.5]}
+    spec["synthesis"] |= {"bins": 21, "ranges": [{"age": [0, 100]}]}
+    values = dpmix.synthesize(spec).values
+    assert abs(values.mean() - ages.mean()) < 0.35 and values.min() >= 0.0
+    assert "rounded" not in capsys.readouterr().err
 
 
 def test_cells_of_wavelets_are_told_of_like_bins() -> None:

@@ -215,6 +215,8 @@ def test_a_file_states_it_as_true_or_false(stated: Any) -> None:
         ((0.0, 100.0), 100, {"whole_numbers": True}, ""),
         ((-2.5, 102.5), 21, {}, ""),
         ((0.0, 100.0), 32, {}, ""),
+        ((-0.5, 99.5), 20, {"whole_numbers": True}, "too high by 0.2, "),
+        ((-0.5, 99.5), 20, {}, ""),
     ],
 )
 def test_bins_that_begin_at_round_numbers_are_a_doubt_where_rounding_would_show(

@@ -17,6 +17,7 @@ import xarray as xr
 from scipy.stats import chisquare, kstest
 
 import dpmix
+from dpmix.api.cautions import of_release
 from dpmix.api.release_of import find_release
 from dpmix.cli.commands import main
 from dpmix.columns.cells import Cells, Column, Grid
@@ -202,6 +203,24 @@ def test_counts_that_are_all_clipped_give_uniform_draws() -> None:
         if uniform == 3:
             return
     raise AssertionError("no draw was uniform")
+
+
+@pytest.mark.parametrize("noise", ["laplace", "geometric", "gaussian"])
+def test_noise_of_empty_cells_places_as_many_draws_as_is_said(noise: str) -> None:
+    """All records are in one of 400 cells: what else is drawn comes from the noise of the others."""
+    section = {"kind": "perturbed_histogram", "bins": 400, "epsilon": 1.0, "noise": noise, "records": 50_000}
+    section |= {"delta": 1e-5} if noise == "gaussian" else {}
+    column = Column("x", (0.0, 400.0))
+    made = generator(section, (column,), 4000)
+    records = records_of(np.full(4000, 7.5), column)
+    found = [float((made.draw(records, np.random.default_rng(i))[0] >= 8.0).mean()) for i in range(12)]
+    share = made.noise_share
+    assert share is not None and np.mean(found) == pytest.approx(share, rel=0.08)
+    assert [f"up to {share:.1%} of the records" in each.text for each in of_release(made, 4000)] == [True]
+    few = generator(section | {"records": 2}, (column,), 4000)  # whose own error is larger
+    assert of_release(few, 4000) == []
+    (mostly,) = of_release(made.of_records(100), 100)
+    assert "mostly noise" in mostly.text  # and nothing besides
 
 
 def test_bins_in_several_dimensions_are_products() -> None:
