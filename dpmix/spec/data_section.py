@@ -101,7 +101,7 @@ Alpha = Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1
 
 def _category(value: object) -> object:
     if isinstance(value, str):
-        return value
+        return value.strip() or value  # as cells are read
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bool):

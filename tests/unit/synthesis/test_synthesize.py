@@ -223,6 +223,16 @@ def test_noise_of_empty_cells_places_as_many_draws_as_is_said(noise: str) -> Non
     assert "mostly noise" in mostly.text  # and nothing besides
 
 
+def test_blanks_about_a_category_are_those_of_cells_which_are_read_without(adults: dict[str, Any]) -> None:
+    path = Path(adults["data"]["path"])
+    path.write_text(ADULTS.replace(",m,", ", m ,"))
+    adults["data"]["categories"]["sex"] = ["f", " m "]
+    assert dpmix.synthesize(adults).labels[1] == ("f", "m")
+    adults["data"]["categories"]["sex"] = ["f", "m", " m "]
+    with pytest.raises(SpecError, match="categories.sex: names a category twice"):
+        dpmix.synthesize(adults)
+
+
 def test_bins_in_several_dimensions_are_products() -> None:
     columns = (Column("x", (0.0, 1.0)), Column("s", None, ("f", "m")), Column("y", (0.0, 9.0)))
     cells = Cells.of(columns, [2, 3], (None, None, None))
