@@ -26,8 +26,8 @@ MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
 MOST_DELTA = 0.5
 """Above it `yes` is needed."""
-MOST_UNIFORM = 0.5
-"""Share of synthetic records that ignore the data above which that is said."""
+MOST_UNIFORM, MUCH_UNIFORM = 0.5, 0.1
+"""Shares of synthetic records that ignore the data above which most do, and a note becomes a warning."""
 DELTA_OF_RHO = 1e-6
 """At which rho is judged as an epsilon."""
 
@@ -52,15 +52,7 @@ def of_release(subject: Sanitizer, n: int | None) -> list[Caution]:
     """Return what is to be said before n records are released; None where their number is not known yet."""
     found = [Caution(f"note: {subject.republished}")] if subject.republished else []
     found += _of_guarantee(subject, n)
-    share = subject.uniform_share
-    if share is not None and share > MOST_UNIFORM:
-        text = (
-            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data: "
-            "take fewer cells, fewer records or a larger epsilon"
-        )
-        found.append(Caution(text))
-    mostly_noise = _of_cells(subject, n)
-    found += mostly_noise or _of_noise_kept(subject, n)
+    found += _of_cells(subject, n) or _of_shares(subject, n)
     if "scale" in (getattr(subject, "requested", None) or {}):
         words = guaranteed(subject.guarantee)
         text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
@@ -144,14 +136,22 @@ def _of_guarantee(subject: Sanitizer, n: int | None) -> list[Caution]:
     return [*found, Caution(f"{'note' if n is None else 'warning'}: {text}")] if text else found
 
 
-def _of_noise_kept(subject: Sanitizer, n: int | None) -> list[Caution]:
-    """Say what share of synthetic records noise places, where it moves means by more than sampling does."""
-    share = subject.noise_share
+def _of_shares(subject: Sanitizer, n: int | None) -> list[Caution]:
+    """Say what share of synthetic records ignores the data, where that is more than their sampling error."""
+    share, (what, cure) = subject.uniform_share, subject.ignoring
+    if share is not None and share > MOST_UNIFORM:
+        text = f"warning: about {share:.0%} of the records will be {what}, whatever the data: take {cure}"
+        return [Caution(text)]
+    about, are = "about", f"be {what}, whatever the data"
+    if share is None:
+        share, cure = subject.noise_share, "fewer cells or a larger epsilon"
+        about, are = "up to", "come from the noise of empty cells, evenly over them"
     if share is None or n is None or share * math.sqrt(min(n, getattr(subject, "records", n))) <= 1.0:
         return []
+    kind = "warning" if share > MUCH_UNIFORM else "note"
     text = (
-        f"note: up to {share:.1%} of the records will come from the noise of empty cells, evenly over them, "
-        "and move means, sds and tails: take fewer cells or a larger epsilon where that matters"
+        f"{kind}: {about} {share:.1%} of the records will {are}, and move means, sds and tails: take {cure} "
+        "where that matters"
     )
     return [Caution(text)]
 

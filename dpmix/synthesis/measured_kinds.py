@@ -159,7 +159,7 @@ def _drowned(generator: Generator) -> str | None:
             )
     share = generator.uniform_share
     if share is not None and share > 0.5:
-        return f"about {share:.0%} of its draws are uniform over all cells, whatever the data are"
+        return f"about {share:.0%} of its draws are {generator.ignoring[0]}, whatever the data are"
     if generator.records < _FEWEST * generator.n:
         return f"its {generator.records:,} records stand for {generator.n:,}, fewer than one for a hundred"
     return None

@@ -92,6 +92,16 @@ class PitmanYorRecords(Generator):
         unit = math.lcm(self.concentration.denominator, self.discount.denominator)
         return numbers_a_draw(self.n + self.records, unit)
 
+    @property
+    def uniform_share(self) -> float | None:
+        """Share of new values, at least: a discount adds k d/(theta + n), k being confidential; see `Sanitizer`."""
+        return max(0.0, float(self.concentration / (self.concentration + self.n)))
+
+    @property
+    def ignoring(self) -> tuple[str, str]:
+        """New values; see `Sanitizer`."""
+        return "new values of synthesis.base", "a smaller concentration"
+
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with as many records again; see `Sanitizer`."""
         return "twice the records", replace(self, records=2 * self.records)

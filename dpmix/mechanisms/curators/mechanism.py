@@ -127,6 +127,11 @@ class Sanitizer(abc.ABC):
         return None
 
     @property
+    def ignoring(self) -> tuple[str, str]:
+        """What the records of `uniform_share` are, and what to take to have fewer of them."""
+        return "uniform over all cells", "fewer cells, fewer records or a larger epsilon"
+
+    @property
     def noise_share(self) -> float | None:
         """What share of synthetic records, at most, noise alone places; None where no noise protects."""
         return None
