@@ -94,7 +94,7 @@ class PitmanYorRecords(Generator):
 
     @property
     def uniform_share(self) -> float | None:
-        """Share of new values, at least: a discount adds k d/(theta + n), k being confidential; see `Sanitizer`."""
+        """Share of new values at least: a discount adds to it what is confidential; see `Sanitizer`."""
         return max(0.0, float(self.concentration / (self.concentration + self.n)))
 
     @property
