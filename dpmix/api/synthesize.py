@@ -17,10 +17,11 @@ from dpmix.api.confidential import check_apart, release_records, steps_of
 from dpmix.api.spending import Entering, spending_of
 from dpmix.columns.cells import Column
 from dpmix.data.loading import check_countable, number_of_records
-from dpmix.errors import SpecError, UsageError, say
+from dpmix.errors import PrivacyError, SpecError, UsageError, say
 from dpmix.release.release_file import beside, check_synthetic_output, write_synthetic
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, SpecSource, load_spec
+from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.load import naming_ledger, overrides_of
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, check_page, write_bytes
@@ -173,6 +174,19 @@ def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
     if n is None and not counting:
         check_countable(spec, "synthesis.n")
     return generator_of(section, _columns(spec), number_of_records(spec) if n is None else n)
+
+
+def check_columns(spec: RunSpec) -> None:
+    """Refuse what a spec's synthesis says of columns that it cannot be of, whatever their number of records.
+
+    Raises SpecError as `synthesize`.
+    """
+    if spec.generator is None or spec.data is None:
+        return
+    try:
+        generator_of(spec.generator, _columns(spec), _stated_n(spec) or MOST_RECORDS)
+    except PrivacyError:  # which depends on their number
+        return
 
 
 def _stated_n(spec: RunSpec) -> int | None:

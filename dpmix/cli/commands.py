@@ -695,6 +695,10 @@ def validate(
             emit(f"{spec}: ok, a sweep of {len(runs)} run{'s' * (len(runs) > 1)}")
         return
     checked = checked_spec(spec, set_)
+    if checked.generator is not None:
+        from dpmix.api.synthesize import check_columns
+
+        check_columns(checked)
     if not quiet:
         from dpmix.spec.describe import describe, of_columns, of_synthetic_columns, permitted
 

@@ -103,6 +103,24 @@ def test_validate_says_what_a_spec_does(capsys: Any) -> None:
     assert outcome(capsys, "validate", FAITHFUL, "--quiet") == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("bins=[20, 3]", "synthesis.bins: has 2 entries for 1 numeric columns; give one each"),
+        ("ranges=[{weight: [0, 3]}]", "synthesis.ranges[0].weight: no such column; the columns are age"),
+        ("snap={size: {step: 1}}", "synthesis.snap.size: no numeric column of data.columns; name one of age"),
+    ],
+)
+def test_validate_refuses_what_synthesis_would(key: str, words: str, capsys: Any, tmp_path: Path) -> None:
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "data: {path: none.csv, columns: [age], domain: {age: [0, 100]}, types: {age: integer}}\n"
+        "synthesis: {kind: smoothed_histogram, epsilon: 1, records: 10, bins: 21}\n"
+    )
+    assert outcome(capsys, "validate", spec, "-q") == (0, "", "")
+    assert refused(capsys, 2, "validate", spec, "--set", f"synthesis.{key}").endswith(words)
+
+
 def test_validate_reads_a_pipe_once(capsys: Any) -> None:
     read, write = os.pipe()
     with os.fdopen(write, "wb") as file:
