@@ -77,18 +77,19 @@ def start_within(law: Moments, values: NDArray[np.float64]) -> None:
     """Start where the release tells the way: a draw from the prior may be where chains stay for long.
 
     Coefficients that are Cauchy a priori start within 1 of their centres: steep lines clamp all responses.
-    The law of clamped predictors, where it is not known, starts wide and in the middle of the bounds: of
-    zeros and ones a narrow one finds all records at one bound.
+    Predictors' means start within the bounds: of a predictor all of whose values lie beyond one, lines find
+    laws thousands of times as wide as the bounds before they find the release. The law of clamped
+    predictors, where it is not known, starts wide and in the middle of the bounds: of zeros and ones a
+    narrow one finds all records at one bound.
     """
     q = len(law.columns)
     if law.beta_learned:
         gap = values[:q] - law.beta_mean
         values[:q] = law.beta_mean + gap / (1.0 + np.abs(gap))
-    if not isinstance(law, ClampedPredictorMoments):
-        return
+    clamped = isinstance(law, ClampedPredictorMoments)
     if not law.known[MEAN]:
-        values[q + 1 : 2 * q] = 0.0
-    if not law.known[COV]:
+        values[q + 1 : 2 * q] = 0.0 if clamped else np.clip(values[q + 1 : 2 * q], -1.0, 1.0)
+    if clamped and not law.known[COV]:
         values[2 * q :] = np.eye(q - 1).ravel()
 
 

@@ -411,6 +411,21 @@ def test_the_joint_move_learns_in_burn_in_alone() -> None:
     np.testing.assert_array_equal(kept[3], kept[1])
 
 
+def test_predictors_start_within_their_bounds() -> None:
+    model = make(FREE, np.arange(9.0), 6, True, 0)
+    starts = []
+    for seed in range(60):
+        chain = model.make_chain(np.random.default_rng(seed))
+        assert isinstance(chain, RegressionChain)
+        starts.append(chain.theta.values[3:5])
+    found = np.abs(starts)
+    assert found.max() == 1.0  # some draws of the prior are beyond, and moved
+    assert np.unique(found).size > 10
+    known = make(KNOWN, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(1))
+    assert isinstance(known, RegressionChain)
+    np.testing.assert_array_equal(known.theta.values[3:5], known.model.start[3:5])
+
+
 def test_names_and_defaults_follow_from_the_release() -> None:
     spec = load_spec({"model": {"kind": "linear_regression"}})
     model = build(spec, released(FREE, np.zeros(9), 5, epsilon=2.0, columns=["age", "size", "pay"]))
