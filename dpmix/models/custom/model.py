@@ -86,8 +86,8 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custo
                 f"model.{key}: {given[key]}, but the release was made with {known[key]}; leave it out, or "
                 "call it otherwise in the class Model where it is another quantity"
             )
-    values = np.ascontiguousarray(release.values, dtype=np.float64)
-    released = np.ascontiguousarray(values[:, 0]) if values.shape[1] == 1 else values
+    values = np.array(release.values, dtype=np.float64, order="C")
+    released = _fixed(values[:, 0].copy() if values.shape[1] == 1 else values)
     pure = release.epsilon is not None and math.isfinite(release.epsilon) and not release.delta
     return Custom(
         code,
@@ -97,6 +97,12 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custo
         soma=spec.sampler.kind == "soma",
         bound=math.exp(-float(release.epsilon or 0.0)) if pure else math.nan,
     )
+
+
+def _fixed(values: Floats) -> Floats:
+    """Return an array of which compiled code refuses to change anything: it is of all chains."""
+    values.flags.writeable = False
+    return values
 
 
 def _agree(given: float | Floats, known: Any) -> bool:
@@ -147,9 +153,9 @@ class Custom(ParametricModel):
         self.constants = {"n": float(n)}
         self.attrs = {"code": code.path.name, "code_digest": code.digest}
 
-    def room(self) -> tuple[Floats, Floats, Floats]:
-        """Return room for what `log_release` returned wrongly, and for a copy of a record and of sums."""
-        return np.zeros(1), np.zeros(self.width), np.zeros(self.size)
+    def room(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return room for what `log_release` returned wrongly, and copies of a record, sums and records."""
+        return np.zeros(1), np.zeros(self.width), np.zeros(self.size), np.zeros((self.n, self.width))
 
     def make_chain(self, rng: Generator, pool: Any = None) -> ParametricChain:
         """Return a chain that starts from the prior."""
@@ -222,7 +228,14 @@ class CustomChain(AugmentedChain):
             start = stop
 
 
-_ROOM: Final = ("wrong", "record", "sums")
+def _written_to(model: Any, released: Floats) -> tuple[Any, Floats]:
+    """Return copies that can be written to: what was changed is then said by name."""
+    return type(model)(
+        *(part.copy() if isinstance(part, np.ndarray) else part for part in model)
+    ), released.copy()
+
+
+_ROOM: Final = ("wrong", "record", "sums", "records")
 _LAWS: dict[tuple[str, str], tuple[type, Callable[..., None]]] = {}
 
 
@@ -246,10 +259,13 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     def draw_record(law: Any, rng: Any, theta: Any, record: Any) -> None:
         draw(law.model, rng, theta, record)
 
-    def draw_theta(law: Any, rng: Any, theta: Any, records: Any, tally: Any) -> None:
-        update(law.model, rng, theta, records)
-
     # of copies, for what these functions are asked about stays as it is, also where they clamp in place
+    def draw_theta(law: Any, rng: Any, theta: Any, records: Any, tally: Any) -> None:
+        for i in range(len(records)):
+            for j in range(records.shape[1]):
+                law.records[i, j] = records[i, j]
+        update(law.model, rng, theta, law.records[: len(records)])
+
     def statistic(law: Any, record: Any, out: Any) -> None:
         for j in range(len(record)):
             law.record[j] = record[j]
@@ -535,7 +551,7 @@ class UserCode:
             raise SpecError(f"model.{name}: must be a number or a list of numbers") from None
         if not np.isfinite(found).all():
             raise SpecError(f"model.{name}: must be finite")
-        return value if isinstance(value, float) else np.ascontiguousarray(found)
+        return value if isinstance(value, float) else _fixed(np.array(found, order="C"))
 
     def try_out(self, model: Any, released: Floats, n: int) -> None:
         """Call every function once as Python and once compiled, on a database of few records.
@@ -546,7 +562,7 @@ class UserCode:
             When one raises, does not compile, or returns or writes what it should not; with the line of the
             file where there is one.
         """
-        self._trial(model, released, n, self.functions)
+        self._trial(*_written_to(model, released), n, self.functions)
         self._trial(model, released, n, {name: fresh_njit(self.functions[name]) for name in FUNCTIONS})
 
     def _trial(
@@ -611,6 +627,8 @@ class UserCode:
         where, what = _line_of(self.path, error)
         place = f"{self.path.name}, line {where}" if where else self.path.name
         if type(error).__module__.startswith("numba"):
+            if "setitem" in str(error) and "readonly array" in str(error):
+                what = "it may change neither released nor an array of model, which are of all chains"
             return SpecError(f"{place}: {name} cannot be compiled: {what}")
         return SpecError(f"{place}: {name} raised {type(error).__name__}{f': {what}' if what else ''}")
 

@@ -302,7 +302,8 @@ def test_what_the_trial_does_not_see_harms_nothing_in_a_run(spec: dict[str, Any]
     """Records that are clamped in place, sums that are changed, and a place beyond the end of an array."""
     text = BERNOULLI.replace("out[0] = record[0]", "record[0] = min(record[0], 7.0)\n    out[0] = record[0]")
     text = text.replace("return -abs", "sums[0] = min(sums[0], 50.0)\n    return -abs")
-    text = text.replace("successes = 0.0", "successes = 0.0\n    theta[len(records) - 3] = 0.5")
+    clamped = "successes = 0.0\n    if len(records) == 2:\n        records[:] = 0.5"
+    text = text.replace("successes = 0.0", f"{clamped}\n    theta[len(records) - 3] = 0.5")
     Path(spec["model"]["file"]).write_text(text)
     checked = load_spec(spec)
     law = build(checked, find_release(checked, None)[0], allow_code=True).law  # type: ignore[attr-defined]  # a custom model
@@ -310,8 +311,23 @@ def test_what_the_trial_does_not_see_harms_nothing_in_a_run(spec: dict[str, Any]
     sum_augmentation.statistic(law, record, out)
     assert sum_augmentation.log_release(law, sums) == -abs(3.7 - 50.0) / 0.8
     assert (record[0], out[0], sums[0]) == (8.0, 7.0, 99.0)
+    records = np.zeros((2, 1))
+    sum_augmentation.draw_theta(law, np.random.default_rng(1), np.zeros(1), records, None)
+    assert not records.any()
     with pytest.raises(IndexError):
         sum_augmentation.draw_theta(law, np.random.default_rng(1), np.zeros(1), np.zeros((5, 1)), None)
+
+
+def test_what_is_of_all_chains_cannot_be_changed_in_a_run(spec: dict[str, Any]) -> None:
+    """Also where the trial does not come to it: it would be another release from then on."""
+    spec["model"]["cuts"] = [0.25, 0.75]
+    text = BERNOULLI.replace("trap: float = 0.0", "trap: float = 0.0\n    cuts: np.ndarray = None")
+    for name in ("released", "model.cuts"):
+        added = f"if record[0] > 7.0:\n        {name}[0] = 0.0"
+        changed = text.replace("out[0] = record[0]", f"{added}\n    out[0] = record[0]")
+        said = refused(spec, changed)
+        assert "statistic cannot be compiled: it may change neither released nor an array of model" in said
+        assert said.startswith(f"my_model.py, line {line_of(changed, f'{name}[0] = 0.0')}: ")
 
 
 def test_what_goes_wrong_is_told_with_its_line(spec: dict[str, Any]) -> None:
