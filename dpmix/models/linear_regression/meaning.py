@@ -397,10 +397,12 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
             "is recorded. Where no response can lie beyond, model.response: truncated has errors that stay "
             "within."
         )
+        if share > MOVED:
+            text += " The normal law alone says where they lie, and slopes and predictions follow it."
     else:
         text += ": the line is one in values before that, whose normal law alone says where they lie"
         text += ", and not in the table's where it has none there." if share > MOVED else "."
-    return Remark(text, convergence=False)
+    return Remark(text, convergence=False, grave=False if response and share > MOVED else None)
 
 
 # Where the prior of the coefficients, and not the release, ends their intervals

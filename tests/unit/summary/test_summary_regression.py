@@ -14,7 +14,8 @@ import pytest
 
 import dpmix
 from dpmix.errors import SpecError
-from dpmix.models.meaning_base import meaning_of
+from dpmix.models.linear_regression.meaning import _remark
+from dpmix.models.meaning_base import MOVED, meaning_of
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.summary.quantities import Beyond
@@ -61,6 +62,15 @@ def draws_of(chains: NamedChains) -> dict[str, Any]:
     return {name: values.reshape(-1, *values.shape[2:]) for name, values in found.items()}
 
 
+@pytest.mark.parametrize(("share", "grave"), [(0.02, None), (MOVED, None), (0.031, False), (0.5, False)])
+def test_clamped_responses_are_a_reason_for_care(share: float, grave: bool | None) -> None:
+    """Of those beyond the bounds a normal law speaks, which skewed errors or predictors do not have."""
+    told = _remark("y", share, (0.0, 1.0), "", response=True)
+    assert told.grave is grave
+    assert ("slopes and predictions follow it" in told.text) == (grave is False)
+    assert _remark("x", share, (0.0, 1.0), "", response=False).grave is None  # which `Beyond` says
+
+
 def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> None:
     chains = fitted(release, tmp_path / "c.h5")
     draws, rng = draws_of(chains), np.random.default_rng(2)
@@ -80,7 +90,8 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
     np.testing.assert_allclose(list(found.values()), beyond, atol=0.006)
     with h5py.File(tmp_path / "s.h5") as file:
         np.testing.assert_array_equal(file["beyond_bounds/share"][()], list(found.values()))
-    assert any("of values of y lie beyond the public bounds [-4, 4]" in text for text in content["warnings"])
+    (told,) = [text for text in content["warnings"] if "of values of y lie beyond the public bounds" in text]
+    assert "bounds [-4, 4] and count" in told and told in content["verdict"]["reasons"]
     chains = read_chains([tmp_path / "c.h5"])
     said = meaning_of(chains).account(chains.run_spec.summary).of_predictions
     assert "of values of y lie beyond the public bounds and count as clamped" in said[-1]
@@ -265,7 +276,7 @@ def test_a_prior_that_ends_the_interval_of_a_slope_is_told_and_doubted(
 
     Under the default it holds such a slope, and ends below one that is steeper, of which nothing is told.
     """
-    spec = stated(tmp_path, 8.0 if slope < 10.0 else 2.0, [[sd**2]], [slope], 0.1 if slope < 10.0 else 0.0)
+    spec = stated(tmp_path, 8.0 if slope < 10.0 else 2.0, [[sd**2]], [slope], 0.0)
     spec["model"]["prior_sd"] = prior_sd
     dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True)
     summary = dpmix.summarize([tmp_path / "c.h5"])

@@ -218,7 +218,7 @@ def test_a_line_in_latent_predictors_is_not_the_tables() -> None:
         return Beyond({"x, cm": x, "w": 0.0, "y": y}, latent=line)
 
     assert verdict_of(parameters, check, found(MOVED)).answer == USABLE
-    assert verdict_of(parameters, check, found(0.0, y=0.5)).answer == USABLE  # a Tobit model says so itself
+    assert verdict_of(parameters, check, found(0.0, y=0.5)).answer == USABLE  # which a warning says
     clamped = Beyond({"x, cm": 0.99})  # whose line is in the values as they count
     assert verdict_of(parameters, check, clamped).answer == USABLE
     of = verdict_of(parameters, check, found(math.nextafter(MOVED, 1.0)))
