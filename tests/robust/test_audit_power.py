@@ -85,8 +85,8 @@ CASES: dict[str, Case] = {
     ),
 }
 CHEAP = ("laplace", "gaussian", "binomial", "square_wave", "randomized_response")
-MORE = ("clamped_moments", "synthesis of perturbed_histogram")
-"""Which take more releases: of the second a pair may be chosen that tells less than the others."""
+MORE = ("clamped_moments", "log_moments", "chosen threshold", "synthesis of perturbed_histogram")
+"""Which take more releases: of the last three a pair may be chosen that tells less than the others."""
 DENSITIES = [
     name for name in CASES if name not in ("pitman_yor", "posterior", "synthesis of perturbed_histogram")
 ]
