@@ -187,11 +187,13 @@ def _of_chains(parameters: Mapping[str, Scalar]) -> tuple[str, str]:
     if not known:
         return WITH_CARE, "Whether the chains agree is not known: R-hat needs two chains, and draws enough."
     worst, value = max(known.items(), key=lambda each: each[1])
+    told = max((rhat for name, rhat in known.items() if is_headline(name)), default=value)
+    met = f" Of the headline quantities it is at most {told:.4f}." if told < RHAT <= value else ""
     if value > FAR:
-        return NOT_YET, f"The chains do not agree yet: R-hat is {value:.4f} for {worst}; run longer."
+        return NOT_YET, f"The chains do not agree yet: R-hat is {value:.4f} for {worst}; run longer.{met}"
     if value >= RHAT:
         return WITH_CARE, (
-            f"The chains agree only roughly: R-hat is {value:.4f} for {worst} (below {RHAT} is wanted)."
+            f"The chains agree only roughly: R-hat is {value:.4f} for {worst} (below {RHAT} is wanted).{met}"
         )
     return USABLE, f"The chains agree: R-hat is at most {value:.4f}."
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmix.columns.dated import dates_or_figures
+from dpmix.errors import SpecError
 from dpmix.laws.cell_laws import CellsLaw
 from dpmix.models.meaning_base import BEYOND, MOVED
 from dpmix.numerics.in_words import all_of, brief, permits_verbatim, plainly
+from dpmix.release.tallies import wide_grid
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.combinations import choose
 from dpmix.spec.days import Day, placed
 from dpmix.spec.describe import NARROW as NARROW_BIN
 from dpmix.spec.describe import ROUNDED, round_cells
@@ -53,6 +56,8 @@ HEADLINES = frozenset(
 NARROW = 0.01
 """Share of records in components narrower than a cell from which on it is said."""
 MOST_LISTED = 6
+MANY_RECORDS = 2_000
+"""From which on the sampler on counts is recommended beside the one that moves records."""
 NEAR_BOUND = 0.1
 """Share of the way from the acceptance's lower bound up to 1 within which it is called near the bound."""
 
@@ -504,8 +509,27 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
     cure = "the prior, of which below, stands in the way, and more sweeps would not mend that"
     if not absurd:
         apart = max(high.values(), default=1.0) > APART
-        cure = _longer(factor, chains.stated("sampler").get("iterations"), apart=apart)
+        cure = _longer(factor, chains.stated("sampler").get("iterations"), apart=apart) + _on_counts(chains)
     return [f"{text[0].upper()}{text[1:]}: {cure}."]
+
+
+def _on_counts(chains: ChainSet) -> str:
+    """Say that the sampler on counts moves faster, where it would do but for the clusters of records."""
+    if chains.stated("sampler").get("kind") != "neal8" or chains.n < MANY_RECORDS:
+        return ""
+    try:
+        cells = len(wide_grid(chains.mechanism, "auto")[0]) + 1
+    except SpecError:  # there are none
+        return ""
+    spec = chains.run_spec
+    sampler = spec.sampler.model_copy(update={"store": [], "subsample": None})
+    spec = spec.model_copy(update={"sampler": sampler})
+    if choose(spec, chains.mechanism.kind, chains.n, cells=cells).kind != "counts":
+        return ""
+    return (
+        "; where no clusters of single records are needed, sampler.store: [] takes the sampler counts, whose "
+        "chains mix faster"
+    )
 
 
 def _beyond_draws(parameters: Mapping[str, Scalar], chains: ChainSet) -> list[str]:

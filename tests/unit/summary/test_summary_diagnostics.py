@@ -140,6 +140,49 @@ def test_figures_are_told_from_the_limit_that_they_are_beyond():
         assert all(f"a ({words})" in text for words in said.split())
 
 
+@pytest.mark.parametrize(
+    ("n", "changed", "said"),
+    [
+        (2000, {}, True),
+        (1999, {}, False),
+        (2000, {"sampler": {"kind": "private_slice"}}, False),
+        (2000, {"summary": {"coclustering": True}}, False),
+        (2000, {"model": {"kind": "mixture", "kernel": "normal", "discount": 0.2}}, False),
+        (2000, {"mechanism": {"kind": "laplace", "epsilon": 80.0, "domain": [[0.0, 9.0]]}}, False),
+        (9000, {"mechanism": {"kind": "laplace", "epsilon": 80.0, "domain": [[0.0, 9.0]]}}, True),
+        (
+            2000,
+            {"mechanism": {"kind": "square_wave", "epsilon": 2.0, "cells": 64, "domain": [[0.0, 9.0]]}},
+            True,
+        ),
+        (
+            2000,
+            {"mechanism": {"kind": "wavelet", "epsilon": 2.0, "levels": 3, "domain": [[0.0, 9.0]]}},
+            False,
+        ),
+    ],
+)
+def test_the_sampler_on_counts_is_recommended_where_it_goes_and_mixes_faster(
+    n: int, changed: dict[str, Any], said: bool
+) -> None:
+    spec = load_spec(
+        {
+            "mechanism": {"kind": "laplace", "epsilon": 4.0, "domain": [[0.0, 9.0]]},
+            "model": {"kind": "mixture", "kernel": "normal"},
+            "sampler": {"kind": "neal8", "store": ["allocations"]},
+            **changed,
+        }
+    )
+    assert spec.mechanism is not None
+    given = chains()
+    given.n, given.mechanism, given.run_spec = n, stated(spec.mechanism, 1)[0], spec
+    given.stated = spec.model_dump().__getitem__
+    low = describe(autoregression(np.random.default_rng(7), (4, 1000), 0.95), 0.95)
+    (text, *_) = [remark.text for remark in convergence_remarks({"mean": low}, NO_PROPOSALS, given)]
+    assert "times as many sweeps" in text
+    assert text.endswith("sampler.store: [] takes the sampler counts, whose chains mix faster.") is said
+
+
 def test_low_ess_is_named():
     rng = np.random.default_rng(7)
     slow, quick = autoregression(rng, (4, 1000), 0.95), rng.standard_normal((4, 1000))

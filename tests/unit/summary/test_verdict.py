@@ -114,6 +114,18 @@ def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
     assert answer(log_likelihood=scalar(None, rhat)) == expected
 
 
+@pytest.mark.parametrize(("rhat", "grave"), [(1.02, False), (1.2, True)])
+def test_where_the_headline_quantities_agree_it_is_said(rhat: float, grave: bool) -> None:
+    well, check = scalar(rhat=1.0042), Check("x", 0.4)
+    found = verdict_of({"mean": well, "n_clusters": scalar(None, rhat)}, check)
+    assert found.answer == (NOT_YET if grave else WITH_CARE)
+    assert found.reasons[0].endswith(" Of the headline quantities it is at most 1.0042.")
+    told = [verdict_of({"mean": scalar(rhat=1.0121), "n_clusters": scalar(None, rhat)}, check)]
+    told += [verdict_of({"mean": scalar(rhat=rhat), "n_clusters": scalar(None, 1.0042)}, check)]
+    told += [verdict_of({"n_clusters": scalar(None, rhat)}, check), verdict_of({"mean": well}, check)]
+    assert not any("headline quantities" in reason for each in told for reason in each.reasons)
+
+
 @pytest.mark.parametrize(
     ("beyond", "outer", "fullest", "expected"),
     [
