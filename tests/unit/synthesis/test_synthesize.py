@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import chisquare, kstest
+from scipy.stats import chisquare, kstest, norm
 
 import dpmix
 from dpmix.api.cautions import of_release
@@ -216,6 +217,11 @@ def test_noise_of_empty_cells_places_as_many_draws_as_is_said(noise: str) -> Non
     found = [float((made.draw(records, np.random.default_rng(i))[0] >= 8.0).mean()) for i in range(12)]
     share = made.noise_share
     assert share is not None and np.mean(found) == pytest.approx(share, rel=0.08)
+    kept = share / (1.0 - share) * 4000 / 400  # of each empty cell, on average
+    scale = made.noise.s
+    exact = {"gaussian": norm(scale=scale).expect(lambda x: x, lb=0.0), "laplace": scale / 2.0}
+    p = math.exp(-1.0 / scale)
+    assert exact.get(noise, p / (1.0 - p * p)) == pytest.approx(kept, rel=1e-6 if noise in exact else 0.05)
     (said,) = of_release(made, 4000)
     kind = "warning" if noise == "gaussian" else "note"  # more than a tenth
     assert said.text.startswith(f"{kind}: up to {share:.1%} of the records will come from the noise of empty")
