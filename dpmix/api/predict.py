@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.arguments import PathLike, check_outputs, files_of
-from dpmix.columns.cells import bounds_in_words
 from dpmix.data.tables import TableSource, scan_table
 from dpmix.data.text_tables import complaint, is_text, parser_of
 from dpmix.errors import DataError, UsageError, say
@@ -27,6 +26,7 @@ from dpmix.models.meaning_base import meaning_of
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.data_section import LABEL
 from dpmix.spec.load import check_overrides, load_spec, overrides_of
+from dpmix.spec.model_section import outside_in_words
 from dpmix.spec.summary_section import PREDICTED_FROM
 from dpmix.spec.table_source import (
     MARKS,
@@ -460,11 +460,8 @@ class _Run:
         found = []
         for part, count in zip(self._predictor.inputs, self._outside.tolist(), strict=True):
             if count and part.bounds is not None:
-                ends = ", ".join(bounds_in_words({"domain": part.bounds, "date": part.date}))
-                found.append(
-                    f"{count:,} of {self._count:,} values of {part.name} lie outside [{ends}], to which the "
-                    f"records behind the release were clamped: {self._predictor.outside}"
-                )
+                meant = self._predictor.outside
+                found.append(outside_in_words(count, self._count, part.name, part.bounds, meant))
         return found
 
 

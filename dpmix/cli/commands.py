@@ -700,12 +700,13 @@ def validate(
 
         check_columns(checked)
     if not quiet:
-        from dpmix.spec.describe import describe, of_columns, of_synthetic_columns, permitted
+        from dpmix.spec.describe import describe, of_columns, of_synthetic_columns, permitted, rows_outside
 
         emit(f"{spec}: ok")
         for section, text in describe(checked).items():
             emit(f"  {section + ':':<11}{printable(text, '')}")
-        for text in (*permitted(checked), *of_columns(checked), *of_synthetic_columns(checked)):
+        of_them = (*of_columns(checked), *of_synthetic_columns(checked), *rows_outside(checked))
+        for text in (*permitted(checked), *of_them):
             say(text, quiet)
 
 

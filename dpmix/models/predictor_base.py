@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmix.columns.column_units import Categories
+from dpmix.spec.model_section import LINE_GOES_ON
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -72,7 +73,7 @@ class Predictor(ABC):
     what: str
     used: tuple[Stored, ...]
     new: bool = False
-    outside: str = "they are taken as they are, and the line goes on"
+    outside: str = LINE_GOES_ON
 
     def __init__(self, level: float, draws: int) -> None:
         self.level = level

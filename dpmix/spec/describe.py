@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -313,19 +313,23 @@ def predictors_of_two(spec: RunSpec) -> list[str]:
     return found
 
 
+def rows_outside(spec: RunSpec) -> list[str]:
+    """Return what is to be said of rows to predict that lie outside of the predictors' public bounds."""
+    rows_outside_of = getattr(spec.model, "rows_outside", None)
+    if rows_outside_of is None:
+        return []
+    names, bounds = _names_and_bounds(spec)
+    return [f"note: of model.predict {text}" for text in rows_outside_of(bounds[:-1], names[:-1])]
+
+
 def bounds_of_two(spec: RunSpec) -> dict[int, tuple[str, float, float]]:
     """Return name and bounds of clamped moments' predictors, by number, where these may be all their values.
 
     These are two whole numbers, one apart, of a column that has no digits after the decimal point for all
     that is stated; nothing is known of others.
     """
-    mechanism, data = spec.mechanism, spec.data
-    if mechanism is None or mechanism.released != "clamped_moments":
-        return {}
-    bounds = getattr(mechanism, "bounds", None) or mechanism.domain or ()
-    columns = () if data is None else data.columns or ()
-    types = {} if data is None else data.types or {}
-    names = columns if len(columns) == len(bounds) else [f"predictor {i + 1}" for i in range(len(bounds))]
+    types = {} if spec.data is None else spec.data.types or {}
+    names, bounds = _names_and_bounds(spec)
     return {
         number: (name, low, high)
         for number, (name, (low, high)) in enumerate(list(zip(names, bounds, strict=True))[:-1])
@@ -333,6 +337,17 @@ def bounds_of_two(spec: RunSpec) -> dict[int, tuple[str, float, float]]:
         and low % 1.0 == 0.0
         and high - low == 1.0
     }
+
+
+def _names_and_bounds(spec: RunSpec) -> tuple[Sequence[str], Pairs]:
+    """Return names and bounds of the columns of clamped moments, the response last; none of others."""
+    mechanism, data = spec.mechanism, spec.data
+    if mechanism is None or mechanism.released != "clamped_moments":
+        return (), ()
+    bounds = getattr(mechanism, "bounds", None) or mechanism.domain or ()
+    columns = () if data is None else data.columns or ()
+    names = columns if len(columns) == len(bounds) else [f"predictor {i + 1}" for i in range(len(bounds))]
+    return names, bounds
 
 
 def _privacy(privacy: PrivacySpec) -> str:

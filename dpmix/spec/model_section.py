@@ -363,6 +363,20 @@ def coefficients_in_words(
     )
 
 
+LINE_GOES_ON: Final = "they are taken as they are, and the line goes on"
+TAKEN_AS_CLAMPED: Final = "so are these, as model.predictors: clamped has it"
+"""What becomes of predictors outside of their public bounds."""
+
+
+def outside_in_words(outside: int, count: int, name: str, pair: tuple[float, float], meant: str) -> str:
+    """Say how many values to predict from lie outside of public bounds, and what that means."""
+    ends = ", ".join(f"{end:.12g}" for end in pair)  # dates as such
+    return (
+        f"{outside:,} of {count:,} values of {name} lie outside [{ends}], to which the records behind the "
+        f"release were clamped: {meant}"
+    )
+
+
 def line_in_words(*, truncated: bool, clamped: bool) -> str:
     """Say what coefficients are where `model.response` is truncated, `model.predictors` clamped, or both."""
     found = [_TRUNCATED] if truncated else []

@@ -36,6 +36,7 @@ from dpmix.models.predictor_base import Input, Predictor, draws_in_a_row, group_
 from dpmix.numerics.in_words import brief, plainly
 from dpmix.release.sanitized import Release
 from dpmix.results.nodes import Remark, percent
+from dpmix.spec.model_section import TAKEN_AS_CLAMPED
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
@@ -211,7 +212,7 @@ class ResponsePredictor(Predictor):
         # beyond their bounds values count as the nearer one where the line is in clamped predictors
         self._ends = np.array(bounds[:-1]).T if model.get("predictors") == "clamped" else None
         if self._ends is not None:
-            self.outside = "so are these, as model.predictors: clamped has it"
+            self.outside = TAKEN_AS_CLAMPED
         names = names_of_columns(law, q)
         if len(bounds) != q:
             raise ValueError("bounds")
@@ -271,6 +272,9 @@ def account_of(chains: NamedChains, level: float) -> OwnAccount:
     }
     beyond: dict[str, float] = {}
     latent: dict[str, tuple[str, str]] = {}
+    stated: Any = chains.run_spec.model
+    outside = stated.rows_outside(list(bounds.values())[:-1], list(bounds)[:-1])
+    rows = [Remark(f"Of model.predict {text}.", convergence=False) for text in outside]
     remarks, cut = [], []
     in_latent = model.get("predictors") != "clamped"
     for place, group in enumerate(groups or ("",)):
@@ -295,7 +299,7 @@ def account_of(chains: NamedChains, level: float) -> OwnAccount:
         within=_within(chains, stored, model, bounds),
         bounds=bounds,
         cure=_CURE,
-        remarks=[*remarks, *(Remark(text, convergence=False, grave=False) for text in of_prior)],
+        remarks=[*remarks, *(Remark(text, convergence=False, grave=False) for text in of_prior), *rows],
         of_predictions=[*(of_predictions if cut else []), *of_prior],
     )
 

@@ -9,12 +9,15 @@ from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list,
 from dpmix.spec.model_section import (
     COEFFICIENTS_SCALE,
     ERRORS_SHAPE,
+    LINE_GOES_ON,
+    TAKEN_AS_CLAMPED,
     Matrix,
     ModelSection,
     Problem,
     Vector,
     coefficients_in_words,
     line_in_words,
+    outside_in_words,
     positive_definite,
 )
 
@@ -185,6 +188,16 @@ class LinearRegressionModel(ModelSection):
                 f"{freedom:g} must be greater than {p - 1}, the number of predictors less one",
             )
         return None
+
+    def rows_outside(self, bounds: Sequence[tuple[float, float]], names: Sequence[str]) -> list[str]:
+        """Say which values of `predict` lie outside of the predictors' public bounds, in a sentence each."""
+        rows = self.predict or ()
+        meant = TAKEN_AS_CLAMPED if self.predictors == "clamped" else LINE_GOES_ON
+        found = []
+        for name, (low, high), values in zip(names, bounds, zip(*rows, strict=True), strict=False):
+            outside = sum(not low <= value <= high for value in values)
+            found += [outside_in_words(outside, len(rows), name, (low, high), meant)] if outside else []
+        return found
 
     def in_words(self, spec: Any) -> str:
         """Say what is fitted, and what the prior of the coefficients means."""

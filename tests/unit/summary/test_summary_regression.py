@@ -18,6 +18,9 @@ from dpmix.models.linear_regression.meaning import _remark
 from dpmix.models.meaning_base import MOVED, meaning_of
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
+from dpmix.spec.describe import rows_outside
+from dpmix.spec.load import load_spec
+from dpmix.spec.model_section import TAKEN_AS_CLAMPED
 from dpmix.summary.quantities import Beyond
 from dpmix.summary.summary_result import Summary
 from tests.helpers.pages import undrawn
@@ -69,6 +72,32 @@ def test_clamped_responses_are_a_reason_for_care(share: float, grave: bool | Non
     assert told.grave is grave
     assert ("slopes and predictions follow it" in told.text) == (grave is False)
     assert _remark("x", share, (0.0, 1.0), "", response=False).grave is None  # which `Beyond` says
+
+
+def test_rows_to_predict_beyond_the_bounds_are_told(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the rows of the spec in the words of `dpmix predict`, before a fit and after."""
+    chains = fitted(release, tmp_path / "c.h5", {"iterations": 20, "burn_in": 10}, predict=CLAMPED_AT)
+    (tmp_path / "at.csv").write_text("x1,x2\n1,-1\n9,-9\n4,-5\n")
+    told = [
+        f"1 of 3 values of {name} lie outside [{ends}], to which the records behind the release were "
+        "clamped: they are taken as they are, and the line goes on"
+        for name, ends in (("x1", "-3, 4"), ("x2", "-5, 3"))
+    ]
+    capsys.readouterr()
+    dpmix.predict(tmp_path / "c.h5", tmp_path / "at.csv", quiet=True)
+    notes = [line for line in capsys.readouterr().err.splitlines() if "note: " in line]
+    assert notes == [f"dpmix: note: {text}" for text in told]
+    remarks = meaning_of(chains).account(chains.run_spec.summary).remarks
+    assert [each.text for each in remarks if "outside" in each.text] == [
+        f"Of model.predict {text}." for text in told
+    ]
+    stated = load_spec({**SPEC, "model": {**SPEC["model"], "predict": CLAMPED_AT}})
+    assert rows_outside(stated) == [f"note: of model.predict {text}" for text in told]
+    assert rows_outside(load_spec(SPEC)) == []
+    clamped = {**SPEC["model"], "predict": CLAMPED_AT, "predictors": "clamped"}
+    assert rows_outside(load_spec({**SPEC, "model": clamped}))[0].endswith(": " + TAKEN_AS_CLAMPED)
 
 
 def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> None:
