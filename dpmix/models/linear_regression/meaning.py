@@ -275,13 +275,19 @@ def account_of(chains: NamedChains, level: float) -> OwnAccount:
     stated: Any = chains.run_spec.model
     outside = stated.rows_outside(list(bounds.values())[:-1], list(bounds)[:-1])
     rows = [Remark(f"Of model.predict {text}.", convergence=False) for text in outside]
-    remarks, cut = [], []
+    remarks: list[Remark] = []
+    cut: list[str] = []
+    doubts: list[Remark] = []
     in_latent = model.get("predictors") != "clamped"
     for place, group in enumerate(groups or ("",)):
         own = {name: values[:, place] if groups else values for name, values in drawn.items()}
-        found = _shares_beyond(own, model, list(bounds.values()), truncated)
+        found = _shares_beyond(own, model, list(bounds.values()))
         for name, share in zip(bounds, found, strict=True):
             key, response = f"{group},{name}" if group else name, name == list(bounds)[-1]
+            if response and truncated:
+                beyond[key] = 0.0
+                doubts += _cut_off(name, share, bounds[name], group)
+                continue
             beyond[key] = share
             latent |= {key: (name, group)} if in_latent and not response else {}
             if share > BEYOND and response:
@@ -293,14 +299,15 @@ def account_of(chains: NamedChains, level: float) -> OwnAccount:
         "model: means and intervals are of responses before that, and not of what is recorded."
     ]
     of_prior = _held_in(chains, stored["beta"], drawn["beta"], level)
+    doubts += [Remark(text, convergence=False, grave=False) for text in of_prior]
     return OwnAccount(
         beyond,
         latent=latent,
         within=_within(chains, stored, model, bounds),
         bounds=bounds,
         cure=_CURE,
-        remarks=[*remarks, *(Remark(text, convergence=False, grave=False) for text in of_prior), *rows],
-        of_predictions=[*(of_predictions if cut else []), *of_prior],
+        remarks=[*remarks, *doubts, *rows],
+        of_predictions=[*(of_predictions if cut else []), *(doubt.text for doubt in doubts)],
     )
 
 
@@ -319,10 +326,11 @@ def _get(own: Mapping[str, Floats], model: Mapping[str, Any], name: str) -> Floa
     return own[name] if name in own else np.asarray(model[name], dtype=np.float64)[None]
 
 
-def _shares_beyond(
-    own: Mapping[str, Floats], model: Mapping[str, Any], bounds: list[Pair], truncated: bool
-) -> list[float]:
-    """Return the posterior mean of the share of each column's latent values beyond its bounds."""
+def _shares_beyond(own: Mapping[str, Floats], model: Mapping[str, Any], bounds: list[Pair]) -> list[float]:
+    """Return the posterior mean of the share of each column's latent values beyond its bounds.
+
+    Of a response with truncated errors it is what the bounds cut off of the normal law.
+    """
     mean, cov = _get(own, model, "x_mean"), _get(own, model, "x_cov")
     slopes = own["beta"][:, 1:]
     at = own["beta"][:, 0] + (slopes * mean).sum(axis=1)
@@ -334,9 +342,7 @@ def _shares_beyond(
     ):
         sd = np.sqrt(variance)
         found.append(float((ndtr((low - centre) / sd) + ndtr((centre - high) / sd)).mean()))
-    if truncated:
-        found[-1] = 0.0
-    elif model.get("predictors") == "clamped":
+    if model.get("predictors") == "clamped":
         found[-1] = _response_beyond(own, model, mean, cov, bounds)
     return found
 
@@ -407,6 +413,19 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
         text += ": the line is one in values before that, whose normal law alone says where they lie"
         text += ", and not in the table's where it has none there." if share > MOVED else "."
     return Remark(text, convergence=False, grave=False if response and share > MOVED else None)
+
+
+def _cut_off(name: str, share: float, pair: Pair, group: str) -> list[Remark]:
+    """Say where a truncated response is of a normal law of which the bounds cut off much."""
+    if share <= MOVED:
+        return []
+    text = (
+        f"Under the fit the public bounds [{', '.join(plainly(end, '') for end in dates_or_figures(pair))}] "
+        f"cut off {percent(share)} of the normal law of {name}{f' in {group}' if group else ''}: how its "
+        "values lie within is said by what is left of that law alone, and slopes and predictions follow it, "
+        "also where the table's are skewed in another way."
+    )
+    return [Remark(text, convergence=False, grave=False)]
 
 
 # Where the prior of the coefficients, and not the release, ends their intervals

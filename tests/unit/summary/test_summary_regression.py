@@ -14,7 +14,7 @@ import pytest
 
 import dpmix
 from dpmix.errors import SpecError
-from dpmix.models.linear_regression.meaning import _remark
+from dpmix.models.linear_regression.meaning import _cut_off, _remark
 from dpmix.models.meaning_base import MOVED, meaning_of
 from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
@@ -74,6 +74,14 @@ def test_clamped_responses_are_a_reason_for_care(share: float, grave: bool | Non
     assert _remark("x", share, (0.0, 1.0), "", response=False).grave is None  # which `Beyond` says
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.02, False), (MOVED, False), (0.031, True), (0.9, True)])
+def test_truncated_responses_are_a_reason_for_care(share: float, told: bool) -> None:
+    """What the bounds leave of a normal law need not be that of a table whose errors are skewed."""
+    found = _cut_off("y", share, (0.0, 1.0), "north")
+    assert [remark.grave for remark in found] == [False] * told
+    assert all("[0, 1] cut off" in remark.text and "of y in north" in remark.text for remark in found)
+
+
 def test_rows_to_predict_beyond_the_bounds_are_told(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,7 +108,9 @@ def test_rows_to_predict_beyond_the_bounds_are_told(
     assert rows_outside(load_spec({**SPEC, "model": clamped}))[0].endswith(": " + TAKEN_AS_CLAMPED)
 
 
-def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> None:
+def test_what_lies_beyond_the_bounds_is_told(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chains = fitted(release, tmp_path / "c.h5")
     draws, rng = draws_of(chains), np.random.default_rng(2)
     summary = dpmix.summarize([tmp_path / "c.h5"], tmp_path / "s.h5", report=tmp_path / "s.html")
@@ -124,6 +134,14 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
     chains = read_chains([tmp_path / "c.h5"])
     said = meaning_of(chains).account(chains.run_spec.summary).of_predictions
     assert "of values of y lie beyond the public bounds and count as clamped" in said[-1]
+    with monkeypatch.context() as patch:  # were these draws of truncated errors, so much would be cut off
+        law = chains.stated("model") | {"response": "truncated"}
+        patch.setattr(NamedChains, "stated", lambda *_: law)
+        account = meaning_of(chains).account(chains.run_spec.summary)
+    assert account.beyond["y"] == 0.0
+    (doubt,) = [each for each in account.remarks if each.grave is False]
+    assert f"cut off {100 * found['y']:.0f}% of the normal law of y" in doubt.text
+    assert doubt.text in account.of_predictions
     assert "beyond the public bounds, under the fit: x1" in " ".join(summary.to_text().split())
     page = (tmp_path / "s.html").read_text(encoding="utf-8")
     assert "Records beyond the public bounds" in page and "prediction[x1 = 2, x2 = 0.5]" in page
@@ -176,10 +194,22 @@ def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_p
     assert content["check"]["overall"] is not None
     assert not any("values of y lie beyond" in text for text in content["warnings"])
     chains = read_chains([tmp_path / "c.h5"])
+    assert isinstance(chains, NamedChains)
     said = meaning_of(chains).account(chains.run_spec.summary).of_predictions
     assert not any("of values of y" in text for text in said)
     rows = content["parameters"]
     assert rows["prediction[0]"]["mean"] == rows["prediction_clamped[0]"]["mean"]
+    # how much of the normal law is cut off is told and doubted, by records of every draw
+    draws, rng = draws_of(chains), np.random.default_rng(2)
+    x = np.einsum(
+        "dij,kdj->kdi", np.linalg.cholesky(draws["x_cov"]), rng.normal(size=(200, len(draws["beta"]), 2))
+    )
+    y = draws["beta"][:, 0] + (draws["beta"][:, 1:] * (draws["x_mean"] + x)).sum(axis=2)
+    y += np.sqrt(draws["sigma2"]) * rng.normal(size=y.shape)
+    (told,) = [text for text in said if "cut off" in text]
+    found = re.search(r"bounds \[-4, 4\] cut off (\d+)% of the normal law of y:", told)
+    assert found and float(found[1]) == pytest.approx(100 * (np.abs(y) > 4.0).mean(), abs=1.0)
+    assert told in content["warnings"] and told in content["verdict"]["reasons"]
 
 
 @pytest.mark.matrix
