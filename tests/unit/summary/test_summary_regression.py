@@ -368,6 +368,7 @@ def test_a_run_under_normal_priors_is_not_gone_on_with_under_others(release: Pat
     assert not dpmix.fit(stated, release=release, output=tmp_path / "c.h5", resume=True).written
 
 
+@pytest.mark.matrix
 def test_truncated_errors_about_a_line_in_clamped_predictors(release: Path, tmp_path: Path) -> None:
     rows = [[9.0, -9.0], [4.0, -5.0]]
     short = {"iterations": 150, "burn_in": 50}
