@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.mixture_task import mixture_task
-from dpmix.api.task import parametric_task
+from dpmix.api.task import parametric_task, pick_columns
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.synthesis.generator_choice import generator_of
@@ -70,7 +70,7 @@ def calibrate(case: Case, replicates: int, seed: int) -> dict[str, Any]:
         truth, records = case.law.draw(rng, case.n)
         release = release_of(case, spec, records, rng)
         if isinstance(case.law, laws.Mixture):
-            task = mixture_task(spec, release, list(range(len(case.columns))), (0,))
+            task = mixture_task(spec, release, pick_columns(spec, release, True), (0,))
         else:
             task = parametric_task(spec, release, True, (0,), allow_code=True)
         chain = task.run.model.make_chain(rng)

@@ -63,7 +63,7 @@ def wavelet_cells(values: NDArray[np.float64], edges: NDArray[np.float64], scale
     Raises
     ------
     ValueError
-        When the number of columns is not 2^(J+1) - 1 for some J >= 0.
+        When the number of columns is not 2^(J+1) - 1 for some J >= 0, or not that of the cells less one.
     """
     values = np.asarray(values, dtype=np.float64)
     lo, hi = float(edges[0]), float(edges[-1])
@@ -71,6 +71,8 @@ def wavelet_cells(values: NDArray[np.float64], edges: NDArray[np.float64], scale
     cells = columns + 1
     if columns < 1 or cells & columns:
         raise ValueError(f"a wavelet release has 2^(J+1) - 1 columns, not {columns}")
+    if len(edges) != cells + 1:
+        raise ValueError(f"{columns} coefficients are of {cells} cells, not of {len(edges) - 1}")
     # a coefficient's log density beside that at 0 counts for the cells below it only
     logs = np.zeros((records, 1))
     first = 0
