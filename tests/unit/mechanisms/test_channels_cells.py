@@ -205,6 +205,11 @@ def test_a_release_that_is_no_binary_tree_is_refused():
             wavelet_cells(np.zeros((3, columns)), equal_edges((LO, HI), columns + 1), 1.0)
 
 
+def test_cells_that_are_not_those_of_the_coefficients_are_refused():
+    with pytest.raises(ValueError, match="1 coefficients are of 2 cells, not of 8"):
+        wavelet_cells(np.zeros((3, 1)), equal_edges((LO, HI), 8), 1.0)
+
+
 def numbers() -> list[float]:
     """Return some of everything, for the comparison with the interpreter."""
     values, cells = released(3, 1.0)
