@@ -149,9 +149,11 @@ def _of_shares(subject: Sanitizer, n: int | None) -> list[Caution]:
     if share is None or n is None or share * math.sqrt(min(n, getattr(subject, "records", n))) <= 1.0:
         return []
     kind = "warning" if share > MUCH_UNIFORM else "note"
+    several = len(getattr(subject, "columns", ())) > 1  # of a generator
+    moved = "means, sds, tails and correlations" if several else "means, sds and tails"
     text = (
-        f"{kind}: {about} {share:.1%} of the records will {are}, and move means, sds and tails: take {cure} "
-        "where that matters"
+        f"{kind}: {about} {share:.1%} of the records will {are}, and move {moved}: take {cure} where that "
+        "matters"
     )
     return [Caution(text)]
 

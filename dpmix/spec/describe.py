@@ -37,6 +37,8 @@ MOST_ROUNDED = 0.5
 """Share that may be, where nothing but this says so: no summary follows synthetic records."""
 COARSE = 8
 """Fewer cells are wider than what people round to."""
+SPREAD, KEPT = 0.1, 0.95
+"""The sd of a column as a share of its bounds, and the share of a correlation that bins should keep."""
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -128,7 +130,11 @@ def of_columns(spec: RunSpec, n: int | None = None) -> list[str]:
 
 def of_synthetic_columns(spec: RunSpec, n: int | None = None) -> list[str]:
     """Return the same of columns whose records are drawn from cells, before anything is drawn."""
-    return [*_draws_of_whole_numbers(spec), *cells_of_rounded(spec, n, synthetic=True)]
+    return [
+        *_draws_of_whole_numbers(spec),
+        *cells_of_rounded(spec, n, synthetic=True),
+        *_correlations_in_cells(spec, n),
+    ]
 
 
 class _InCells(NamedTuple):
@@ -287,6 +293,29 @@ def _draws_of_whole_numbers(spec: RunSpec) -> list[str]:
                 f"data.types: {{{name}: integer}} has whole numbers drawn"
             )
     return found
+
+
+def _correlations_in_cells(spec: RunSpec, n: int | None = None) -> list[str]:
+    """Return what is to be said of the correlation of two columns whose bins are filled evenly.
+
+    Draws of a column of sd s in bins of width w have the variance s^2 + w^2/6, a twelfth of w^2 for where in
+    its bin a record is and one for where its draw is (Sheppard's correction); covariances stay. Of whole
+    numbers w^2 - 1 stands for w^2. Nothing is said where so few records, n, hide it.
+    """
+    n = spec.data.n if n is None and spec.data is not None else n
+    kept: dict[str, float] = {}
+    for name, integer, (low, high), _, cells in _in_synthetic_cells(spec):
+        step = (1.0 if integer or isinstance(low, Day) else 0.0) / float(high - low)
+        kept[name] = (1.0 + max(cells**-2.0 - step**2, 0.0) / (6.0 * SPREAD**2)) ** -0.5
+    worst = sorted(kept, key=kept.__getitem__)[:2]
+    share = math.prod(kept[name] for name in worst)
+    if len(worst) < 2 or share >= KEPT or (n is not None and (1.0 - share) * math.sqrt(n) < 1.0):
+        return []
+    return [
+        "note: draws fill bins evenly, and how columns go together within bins is lost: where the standard "
+        f"deviations of {worst[0]} and {worst[1]} are a tenth of their bounds, the correlation of their "
+        f"draws is {share:.0%} of theirs, whatever epsilon is; more bins keep more of it, under more noise"
+    ]
 
 
 def _whole(low: float, high: float) -> bool:
