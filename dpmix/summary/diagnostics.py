@@ -72,7 +72,8 @@ class Scalar:
     beside_prior : str
         What that figure does not tell: "wider" or "moved" (see `beside_prior`); else empty.
     held_up : bool
-        Whether the prior, and not the release, ends the interval below (see `dpmix.summary.prior.held_up`).
+        Whether the prior, and not the release, ends the interval below (see `dpmix.summary.prior.held_up`),
+        or draws a correlation towards 0 (`drawn_in` there).
     prior : tuple of float, optional
         The prior's quantiles at the levels of `quantiles`, where draws from it are known.
     """

@@ -61,18 +61,19 @@ def verdict_of(
 ) -> Verdict:
     """Return whether results can be used.
 
-    "usable" where the contraction of every headline figure (moments, quantiles, tails, coefficients,
-    predictions, shares; the alpha of compositions, too) is 0.5 or more, and so that of the shape at every
-    quantile, the prior holds no standard deviation, errors or predictors up and ends no coefficient's
-    interval (which warnings say), the release check passes, R-hat is below 1.01, a regression has no more
-    than 3% of a predictor or of a clamped response beyond its bounds and of a truncated one's normal law cut
-    off, a mixture given values with noise so many records, and a release of cells no more than 1% of records
-    beyond its bounds, a fifth in its outermost cells, half in one and none that pile up in a cell, nor cells
-    that begin at round numbers where rounding would show; "not yet" where the contraction of mean or median
-    is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records beyond the
-    bounds where the prior alone says how far, or of a regression's predictor, or more than half in the
-    outermost cells, or nine tenths in one; else "with care", and so where contraction, check or R-hat is not
-    known. A warning that an approximation is one of these says so itself (`Remark.grave`).
+    "usable" where the contraction of every headline figure (moments, quantiles, tails, correlations of
+    columns, coefficients, predictions, shares; the alpha of compositions, too) is 0.5 or more, and so that of
+    the shape at every quantile, the prior holds no standard deviation, errors or predictors up, draws no
+    correlation towards 0 and ends no coefficient's interval (which warnings say), the release check passes,
+    R-hat is below 1.01, a regression has no more than 3% of a predictor or of a clamped response beyond its
+    bounds and of a truncated one's normal law cut off, a mixture given values with noise so many records, and
+    a release of cells no more than 1% of records beyond its bounds, a fifth in its outermost cells, half in
+    one and none that pile up in a cell, nor cells that begin at round numbers where rounding would show; "not
+    yet" where the contraction of mean or median is below 0.1, the check's p below 0.01, R-hat above 1.05,
+    more than a tenth of the records beyond the bounds where the prior alone says how far, or of a
+    regression's predictor, or more than half in the outermost cells, or nine tenths in one; else "with care",
+    and so where contraction, check or R-hat is not known. A warning that an approximation is one of these
+    says so itself (`Remark.grave`).
 
     Parameters
     ----------

@@ -50,7 +50,10 @@ FLOOR_CURE = "tighter bounds, a model.base of smaller clusters or more epsilon"
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
 HEADLINES = frozenset(
-    ("mean", "sd", "quantile", "tail", "beta", "prediction", "prediction_clamped", "p", "probability", "E")
+    (
+        *("mean", "sd", "quantile", "tail", "correlation"),
+        *("beta", "prediction", "prediction_clamped", "p", "probability", "E"),
+    )
 )
 """Titles of the scalars whose contraction is warned of: quantities, coefficients, predictions, shares."""
 NARROW = 0.01
@@ -173,19 +176,22 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
 
 
 def floor_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
-    """Say in a line each which sds of records, errors or predictors of a regression the prior holds up."""
+    """Say in a line each which sds of records, errors or predictors of a regression the prior holds up.
+
+    And which correlations of columns it draws towards 0.
+    """
     found = []
     for means, held in _held_up(parameters):
         figures = [
             name
-            if scalar.prior is None or means == _PREDICTORS  # of these it is what others do not tell
+            if scalar.prior is None or means in (_PREDICTORS, _CORRELATIONS)  # which no end of a prior tells
             else f"{name} (its interval begins at {brief(min(scalar.quantiles.values()), 3)}, the "
             f"prior's at {brief(scalar.prior[0], 3)})"
             for name, scalar in held.items()
         ]
         if len(figures) > MOST_LISTED:
             figures = [*figures[:MOST_LISTED], f"{len(figures) - MOST_LISTED} more"]
-        found.append(Remark(f"The prior holds up {all_of(figures)}: {means}.", convergence=False))
+        found.append(Remark(_held(all_of(figures), means), convergence=False))
     return found
 
 
@@ -195,8 +201,14 @@ def floor_doubt(parameters: Mapping[str, Scalar]) -> list[str]:
     for means, held in _held_up(parameters):
         first, *rest = held
         more = f" (and {len(rest)} more)" if rest else ""
-        found.append(f"The prior holds up {first}{more}: {means}.")
+        found.append(_held(f"{first}{more}", means))
     return found
+
+
+def _held(names: str, means: str) -> str:
+    if means == _CORRELATIONS:
+        return f"The prior draws {names} towards 0 by more than a posterior standard deviation: {means}."
+    return f"The prior holds up {names}: {means}."
 
 
 _ERRORS = (
@@ -212,7 +224,10 @@ _RECORDS = (
     "the records may vary less than the interval says, and quantiles lie closer together, as they do where "
     f"public bounds are wide for them; {FLOOR_CURE} would let the interval go lower"
 )
-_MEANS = {"sigma2": _ERRORS, "x_cov": _PREDICTORS}
+_CORRELATIONS = (
+    "the columns may go together more closely than the interval says; more records or more epsilon would tell"
+)
+_MEANS = {"sigma2": _ERRORS, "x_cov": _PREDICTORS, "correlation": _CORRELATIONS}
 """What it means that the prior holds a scalar up, by its title."""
 
 

@@ -26,7 +26,7 @@ from dpmix.summary.diagnostics import describe, shown_name
 from dpmix.summary.ems import Ems, ems_of
 from dpmix.summary.fitted_columns import choose_grids, columns_of, family_of, family_on_line, public_bounds
 from dpmix.summary.information import information_kept
-from dpmix.summary.prior import base_in_words, held_up, mixture_prior, sds_with_floor
+from dpmix.summary.prior import base_in_words, drawn_in, held_up, mixture_prior, sds_with_floor
 from dpmix.summary.quantities import (
     Beyond,
     CellShares,
@@ -270,7 +270,10 @@ def summarize_chains(
         series,
         before,
         absurd=prior_remarks(prior.within_bounds, bounds),
-        held=held_up(series, before, sds_with_floor(columns), options.level),
+        held=[
+            *held_up(series, before, sds_with_floor(columns), options.level),
+            *drawn_in(series, before),
+        ],
         told=hidden_remarks(posterior.hidden, dated),
         beyond=Beyond(
             posterior.beyond,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from dpmix.models.meaning_base import MOVED
@@ -12,6 +14,7 @@ from dpmix.results.nodes import Remark
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
+from dpmix.summary.prior import drawn_in
 from dpmix.summary.quantities import Beyond, CellShares
 from dpmix.summary.remarks import floor_remarks
 from dpmix.summary.shape import ShapeContraction
@@ -53,7 +56,10 @@ def test_contraction_of_mean_and_median(name: str, value: float, expected: str) 
     assert verdict_of({name: scalar(value)}, Check("x", 0.4)).answer == expected
 
 
-@pytest.mark.parametrize("name", ["sd", "quantile[0.25]", "quantile[0.05]", "beta[age]", "p[vote = 0]"])
+@pytest.mark.parametrize(
+    "name",
+    ["sd", "quantile[0.25]", "quantile[0.05]", "beta[age]", "p[vote = 0]", "correlation[height,weight]"],
+)
 @pytest.mark.parametrize("value", [0.05, -3.0, 0.4999])
 def test_contraction_of_other_headlines_never_forbids(name: str, value: float) -> None:
     assert verdict_of({"mean": scalar(), name: scalar(value)}, Check("x", 0.4)).answer == WITH_CARE
@@ -291,3 +297,31 @@ def test_what_cannot_show_in_a_check_that_passed_is_said_with_it() -> None:
     assert f"would release (check, p = 0.4). {words}" in " ".join(found.reasons)
     off = verdict_of({"mean": scalar()}, Check("x", 0.001, blind=words))
     assert off.answer == NOT_YET and words not in " ".join(off.reasons)
+
+
+@pytest.mark.parametrize(
+    ("told", "spread", "expected"),
+    [(1.2, 0.2, True), (-1.2, 0.2, True), (1.2, 0.1, False), (0.3, 0.2, False)],
+)
+def test_correlations_that_the_prior_draws_towards_0(told: float, spread: float, expected: bool) -> None:
+    """Of normal laws of Fisher's z: how far the posterior is from what the release alone would say."""
+    before, normal = 0.42, NormalDist().inv_cdf
+    z = np.array([normal((i + 0.5) / 2000) for i in range(2000)])
+    precision = before**-2 + spread**-2
+    mean, sd = told * spread**-2 / precision, precision**-0.5
+    assert (abs(told - mean) / sd > 1.0) is expected
+    name = "correlation[height,weight]"
+    posterior, prior = {name: np.tanh(mean + sd * z), "mean": z}, {name: np.tanh(before * z), "mean": z}
+    assert drawn_in(posterior, prior) == [name] * expected
+    assert drawn_in(prior, prior) == drawn_in(posterior, {}) == []
+
+
+def test_a_correlation_that_the_prior_draws_towards_0_is_not_usable() -> None:
+    drawn = replace(scalar(0.98), held_up=True, prior=(-0.7, 0.0, 0.7))
+    found = verdict_of({"mean[a]": scalar(), "correlation[a,b]": drawn}, Check("x", 0.4))
+    text = (
+        "The prior draws correlation[a,b] towards 0 by more than a posterior standard deviation: the columns "
+        "may go together more closely than the interval says; more records or more epsilon would tell."
+    )
+    assert found.answer == WITH_CARE and found.reasons == (text,)
+    assert [each.text for each in floor_remarks({"correlation[a,b]": drawn})] == [text]
