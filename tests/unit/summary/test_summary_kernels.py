@@ -387,6 +387,17 @@ def test_a_multivariate_summary_is_written_by_column(planar, tmp_path):
         assert float(tree["joint"]["hellinger_from_prior"]) == joint["hellinger_from_prior"]
 
 
+def test_a_correlation_that_the_prior_draws_towards_0_is_told_of(planar, monkeypatch):
+    name = "correlation[height,weight/kg]"
+    for drawn in ([], [name]):
+        monkeypatch.setattr(
+            "dpmix.summary.summary_of_chains.drawn_in", lambda series, prior, found=drawn: found
+        )
+        summary = summarize_chains(read_chains([planar[1]]), SummarySpec())
+        assert summary.parameters[name].held_up is bool(drawn)
+        assert any("towards 0" in remark.text for remark in summary.remarks) is bool(drawn)
+
+
 def test_one_grid_for_all_columns_or_one_for_each(planar):
     chains = read_chains([planar[1]])
     assert [g.size for g in choose_grids(chains, SummarySpec(grid=[0, 1, 5]).grids())] == [5, 5]
