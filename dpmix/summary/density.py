@@ -38,6 +38,7 @@ from dpmix.summary.quantities import (
     quantities,
 )
 from dpmix.summary.random_measures import BLOCK, Measures, draw_measures, join, settle_rest, state_measures
+from dpmix.summary.within_cells import gaps_within, looked_at
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Family, Floats
@@ -360,6 +361,8 @@ class DensityPosterior:
         Density of both columns, where there are two.
     hidden : mapping of str to HiddenPile
         Of columns that have one.
+    within : mapping of str to float
+        Of a release of cells, what a smooth curve with the same share in each cell adds to a figure.
     """
 
     densities: Mapping[str, Density]
@@ -371,6 +374,7 @@ class DensityPosterior:
     cells: tuple[float, float, float] | None = None
     joint: Joint | None = None
     hidden: Mapping[str, HiddenPile] = field(default_factory=dict)
+    within: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def density(self) -> Density:
@@ -435,8 +439,9 @@ def posterior_density(
     if several is None:
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
+        cells, within, size = works[0].cells, works[0].within, some.size * count
         return DensityPosterior(
-            densities, only, bias, series, some.size * count, beyond, works[0].cells, hidden=hidden
+            densities, only, bias, series, size, beyond, cells, hidden=hidden, within=within
         )
     distance, bias = joint_distance(batches, several, chains.generator(0, -1))
     joint = None
@@ -494,7 +499,9 @@ class _Work:
         bounded = chains.layout.kernel == "beta"
         self.bounds = None if bounded else public_bounds(chains, number, len(columns))
         law = chains.mechanism
-        self.edges = law.edges()[1:-1] if law.provides("edges") else np.empty(0)
+        self.all_edges = law.edges() if law.provides("edges") else np.empty(0)
+        self.edges = self.all_edges[1:-1]
+        self.within: Mapping[str, float] = {}
         self.noisy = (law, chains.n, _scale_of(chains, number)) if isinstance(law, Noisy) else None
         self.hidden: HiddenPile | None = None
         self.mass_beyond = self.mass_outer = self.fullest = self.piled = 0.0
@@ -533,6 +540,7 @@ class _Work:
 
         if self.edges.size:
             self.fullest, self.piled = fullest_shares(self.edges, below)
+            self.within = self._within(few, below) if looked_at(self.edges.size + 1) else {}
         if self.noisy is not None:
             law, n, scale = self.noisy
             ends = self.bounds or (float(self.grid[0]), float(self.grid[-1]))
@@ -545,6 +553,16 @@ class _Work:
         prior, mean = family.predictive(self.grid), self.total / self.states
         shown = is_resolved(self.grid, mean, join(batches), family)
         return Density(self.grid, mean, lower, upper, prior, distance, resolved=shown), bias
+
+    def _within(self, few: Measures, below: Callable[[float], float]) -> dict[str, float]:
+        """Return what a smooth curve with the shares of a few draws adds to their figures, by name."""
+        means, sds = few.moments(self.column.family)
+        mean = float(means.mean())
+        sd = math.sqrt(max(float((sds**2 + means**2).mean()) - mean**2, 0.0))
+        more = [float(each.mean()) for each in quantities(few, self.column, self.wanted)]
+        shares = np.array([below(float(edge)) for edge in self.edges])
+        gaps = gaps_within(self.all_edges, shares, np.array([mean, sd, *more]), self.wanted)
+        return {} if gaps is None else dict(zip(self.series, gaps.tolist(), strict=False))  # densities follow
 
 
 def _scale_of(chains: Chains, number: int) -> float:

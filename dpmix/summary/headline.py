@@ -68,10 +68,11 @@ def verdict_of(
     R-hat is below 1.01, a regression has no more than 3% of a predictor or of a clamped response beyond its
     bounds and of a truncated one's normal law cut off, a mixture given values with noise so many records, and
     a release of cells no more than 1% of records beyond its bounds, a fifth in its outermost cells, half in
-    one and none that pile up in a cell, nor cells that begin at round numbers where rounding would show; "not
-    yet" where the contraction of mean or median is below 0.1, the check's p below 0.01, R-hat above 1.05,
-    more than a tenth of the records beyond the bounds where the prior alone says how far, or of a
-    regression's predictor, or more than half in the outermost cells, or nine tenths in one; else "with care",
+    one and none that pile up in a cell, nor cells that begin at round numbers where rounding would show, and
+    no figure that depends on where in their cells records lie; "not yet" where the contraction of mean or
+    median is below 0.1, the check's p below 0.01, R-hat above 1.05, more than a tenth of the records
+    beyond the bounds where the prior alone says how far, or of a regression's predictor, or more than half in
+    the outermost cells, or nine tenths in one; else "with care",
     and so where contraction, check or R-hat is not known. A warning that an approximation is one of these
     says so itself (`Remark.grave`).
 

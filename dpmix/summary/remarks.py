@@ -371,6 +371,19 @@ def hidden_remarks(piles: Mapping[str, HiddenPile], dated: Dated) -> list[Remark
     return found
 
 
+def within_remarks(found: Mapping[str, float], law: Law) -> list[Remark]:
+    """Say which figures depend on where in their cells records lie, by so many posterior sds."""
+    if not found:
+        return []
+    cell = law.cell_name if isinstance(law, CellsLaw) else "cell"
+    text = (
+        f"Where in its {cell} a record lies the release does not say, and the fit does: another smooth curve "
+        f"with the same share in each {cell} gives other values of {_figures(found, '.2g')}; in brackets by "
+        f"how many posterior standard deviations. Finer {cell}s would tell, and so may a longer run."
+    )
+    return [Remark(text, convergence=False, grave=False)]
+
+
 def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:
     """Say that components are narrower than the cells that records were counted in."""
     if not kept.narrow > NARROW:

@@ -46,6 +46,7 @@ from dpmix.summary.remarks import (
     prior_remarks,
     release_remarks,
     rounded_remarks,
+    within_remarks,
 )
 from dpmix.summary.row_labels import by_class, row_labels
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
@@ -53,6 +54,7 @@ from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.taken_shares import taken_remarks
 from dpmix.summary.variance import VarianceShares, mixture_shares, parametric_shares
+from dpmix.summary.within_cells import depends_within, gaps_of_groups
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
@@ -274,7 +276,10 @@ def summarize_chains(
             *held_up(series, before, sds_with_floor(columns), options.level),
             *drawn_in(series, before),
         ],
-        told=hidden_remarks(posterior.hidden, dated),
+        told=[
+            *hidden_remarks(posterior.hidden, dated),
+            *within_remarks(depends_within(posterior.within, series), law),
+        ],
         beyond=Beyond(
             posterior.beyond,
             bounds,
@@ -370,7 +375,11 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         prior,
         absurd=prior_remarks(account.within, account.bounds, account.cure),
         held=_held_up(chains, options.level),
-        told=[*account.remarks, *taken_remarks(chains, series)],
+        told=[
+            *account.remarks,
+            *taken_remarks(chains, series),
+            *within_remarks(depends_within(gaps_of_groups(chains, series), series), chains.mechanism),
+        ],
         beyond=Beyond.of(account),
         cells=_cells(chains),
         shape=shape_contraction(series, prior),
