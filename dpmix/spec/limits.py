@@ -7,6 +7,9 @@ from typing import Final
 MOST_RECORDS: Final = 100_000_000
 """Records of a data set or a release, confidential or synthetic."""
 
+MOST_COUNTED: Final = 2_000_000_000
+"""Records that a histogram may state to be of, of which none is read here."""
+
 MOST_VALUES: Final = 10 * MOST_RECORDS
 """Numbers of a table, or of a dataset that is read as a whole: records times columns."""
 

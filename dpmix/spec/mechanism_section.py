@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from dpmix.spec.capabilities import Capabilities, listed
 from dpmix.spec.fields import Domain, Gathered, Integer, Number, Positive, Section, refusal
 from dpmix.spec.kinds import MECHANISMS
-from dpmix.spec.limits import MOST_RECORDS
+from dpmix.spec.limits import MOST_COUNTED, MOST_RECORDS
 
 Epsilon = Annotated[Positive | None, Field(description="Privacy loss epsilon of the whole release.")]
 Delta = Annotated[
@@ -37,6 +37,10 @@ Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 StatedRecords = Annotated[
     Records | None,
     Field(description="Number of confidential records, for a release without its file."),
+]
+CountedRecords = Annotated[
+    Annotated[Integer, Field(ge=1, le=MOST_COUNTED)] | None,
+    Field(description="Number of confidential records, for a histogram without its file."),
 ]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 

@@ -54,7 +54,7 @@ from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.taken_shares import taken_remarks
 from dpmix.summary.variance import VarianceShares, mixture_shares, parametric_shares
-from dpmix.summary.within_cells import depends_within, gaps_of_groups
+from dpmix.summary.within_cells import depends_within, gaps_within
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
@@ -447,6 +447,34 @@ def _cells(chains: NamedChains) -> CellShares | None:
     piled = [most_piled(shares) for shares in mean.tolist()]
     found = (outer.tolist(), fullest.tolist(), piled)
     return CellShares(*(dict(zip(bins.groups, each, strict=True)) for each in found))
+
+
+def gaps_of_groups(chains: NamedChains, series: Mapping[str, Floats]) -> dict[str, float]:
+    """Return what `gaps_within` tells by name, of mixtures of groups given a histogram; else nothing.
+
+    Parameters
+    ----------
+    chains : NamedChains
+    series : mapping of str to float64 array (chains, draws)
+        Of the scalars.
+    """
+    held = {each.name: each for each in chains.parameters}
+    if "bin_probability" not in held or not meaning_of(chains).mixes:
+        return {}
+    names = [f"record_{title}" for title in ("mean", "sd", "quantile", "tail", "cdf")]
+    own = [held[name] for name in names if name in held]
+    points = {each.title: tuple(each.coords[each.dims[-1]].tolist()) for each in own[2:]}
+    wanted = Wanted(*(points.get(title, ()) for title in ("quantile", "tail", "cdf")))
+    bins = held["bin_probability"]
+    below = np.cumsum(chains.read(bins).mean(axis=(0, 1)), axis=1)[:, :-1]
+    found: dict[str, float] = {}
+    for number, shares in enumerate(below):
+        parts = [np.array_split(each.labels(), len(bins.groups))[number].tolist() for each in own]
+        labels = [label for part in parts for label in part]
+        fitted = np.array([series[label].mean() for label in labels])
+        gaps = gaps_within(chains.mechanism.edges(), shares, fitted, wanted)
+        found |= {} if gaps is None else dict(zip(labels, gaps.tolist(), strict=True))
+    return found
 
 
 def _held_up(chains: NamedChains, level: float) -> list[str]:

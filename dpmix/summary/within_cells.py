@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dpmix.models.meaning_base import meaning_of
-from dpmix.summary.quantities import Wanted
-
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
-    from dpmix.run.chains_reader import NamedChains
+    from dpmix.summary.quantities import Wanted
 
 MOST_CELLS = 2_000
 """Cells up to which it is looked at: of more each is narrow beside all that is reported."""
@@ -59,34 +56,6 @@ def gaps_within(edges: Floats, shares: Floats, fitted: Floats, wanted: Wanted) -
     if not looked_at(edges.size - 1):
         return None
     return figures(edges, np.concatenate([[0.0], shares, [1.0]]), wanted) - fitted
-
-
-def gaps_of_groups(chains: NamedChains, series: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the same by name, of mixtures of groups given a histogram; of others there are none.
-
-    Parameters
-    ----------
-    chains : NamedChains
-    series : mapping of str to float64 array (chains, draws)
-        Of the scalars.
-    """
-    held = {each.name: each for each in chains.parameters}
-    if "bin_probability" not in held or not meaning_of(chains).mixes:
-        return {}
-    names = [f"record_{title}" for title in ("mean", "sd", "quantile", "tail", "cdf")]
-    own = [held[name] for name in names if name in held]
-    points = {each.title: tuple(each.coords[each.dims[-1]].tolist()) for each in own[2:]}
-    wanted = Wanted(*(points.get(title, ()) for title in ("quantile", "tail", "cdf")))
-    bins = held["bin_probability"]
-    below = np.cumsum(chains.read(bins).mean(axis=(0, 1)), axis=1)[:, :-1]
-    found: dict[str, float] = {}
-    for number, shares in enumerate(below):
-        parts = [np.array_split(each.labels(), len(bins.groups))[number].tolist() for each in own]
-        labels = [label for part in parts for label in part]
-        fitted = np.array([series[label].mean() for label in labels])
-        gaps = gaps_within(chains.mechanism.edges(), shares, fitted, wanted)
-        found |= {} if gaps is None else dict(zip(labels, gaps.tolist(), strict=True))
-    return found
 
 
 def figures(edges: Floats, shares: Floats, wanted: Wanted) -> Floats:

@@ -8,12 +8,12 @@ from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import refusal
 from dpmix.spec.mechanism_section import (
     Bins,
+    CountedRecords,
     Delta,
     Epsilon,
     MechanismSection,
     Rho,
     Scale,
-    StatedRecords,
     delta_beside_epsilon,
 )
 
@@ -40,7 +40,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     scale: Scale = None
     bins: Bins = Field(description="Number of equal bins m.")
     noise: Noise = Field("laplace", description="Noise of the counts.")
-    n: StatedRecords = None
+    n: CountedRecords = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

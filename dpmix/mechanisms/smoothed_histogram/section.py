@@ -6,7 +6,7 @@ from pydantic import Field
 
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import Number
-from dpmix.spec.mechanism_section import Bins, Epsilon, MechanismSection, Records, StatedRecords
+from dpmix.spec.mechanism_section import Bins, CountedRecords, Epsilon, MechanismSection, Records
 
 
 class SmoothedHistogramMechanism(MechanismSection):
@@ -29,7 +29,7 @@ class SmoothedHistogramMechanism(MechanismSection):
     )
     bins: Bins = Field(description="Number of equal bins m.")
     draws: Records = Field(description="Number of released draws k.")
-    n: StatedRecords = None
+    n: CountedRecords = None
 
     def done(self, grouped: bool) -> str:
         """Say what is released."""

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpmix
 from dpmix.api.fit import plan
+from dpmix.errors import SpecError
 from dpmix.models.counts.cell_counts import couple
 from dpmix.models.counts_mixture.model import CountsChain
 from dpmix.summary.summary_result import Summary
@@ -219,3 +221,28 @@ def test_a_fit_is_summarized(mechanism: str, tmp_path: Path) -> None:
     assert found["clusters_by_value"]["released"] is None and found["clustering"] is None
     assert len(found["clusters_by_value"]["latent"]["low"]) == 4
     assert "lose nothing of the release" in summary.to_text()
+
+
+def test_a_billion_records_are_fitted_on_counts_and_on_nothing_else(tmp_path: Path) -> None:
+    """Of a histogram made elsewhere; a record of all would take more memory than there is."""
+    edges, n = np.linspace(0.0, 100.0, 17), 1_000_000_000
+    counts = np.diff(np.round(n * stats.norm.cdf(edges, 45.0, 12.0)), prepend=0.0, append=n)
+    counts = np.r_[counts[0] + counts[1], counts[2:-2], counts[-2] + counts[-1]].astype(int)
+    (tmp_path / "z.csv").write_text("\n".join(["count", *map(str, counts)]) + "\n")
+    spec = combined_spec("perturbed_histogram", "nig", "counts", "exact")
+    spec.pop("data", None)
+    spec["release"] = {"path": str(tmp_path / "z.csv")}
+    spec["mechanism"] |= {"n": n, "bins": 16, "domain": [0.0, 100.0]}
+    spec["model"]["base"] = {"kind": "nig", "mu0": 50.0, "lambda": 0.1, "a": 3.0, "b": 200.0}
+    spec["sampler"] |= {"iterations": 400, "burn_in": 200, "chains": 1}
+    dpmix.fit(spec, None, tmp_path / "c.h5", quiet=True)
+    summary = dpmix.summarize(tmp_path / "c.h5")
+    assert summary.n == n
+    assert summary.parameters["mean"].mean == pytest.approx(45.0, abs=0.01)
+    assert summary.parameters["sd"].mean == pytest.approx(12.0, abs=0.02)
+    spec["sampler"] = {"kind": "neal8", "iterations": 400, "burn_in": 200, "chains": 1, "seed": 1}
+    with pytest.raises(SpecError, match=f"neal8 moves each of {n} records, and 1.* is the most; use co"):
+        dpmix.fit(spec, None, tmp_path / "d.h5", quiet=True)
+    assert not (tmp_path / "d.h5").exists()
+    spec["mechanism"]["n"] = 2_000_000_001
+    assert message(source=spec) == "mechanism.n: 2000000001 must be at most 2000000000"

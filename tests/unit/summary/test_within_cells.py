@@ -14,7 +14,8 @@ import dpmix
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.summary import within_cells
 from dpmix.summary.quantities import Wanted
-from dpmix.summary.within_cells import MOST_CELLS, depends_within, figures, gaps_of_groups, gaps_within
+from dpmix.summary.summary_of_chains import gaps_of_groups
+from dpmix.summary.within_cells import MOST_CELLS, depends_within, figures, gaps_within
 from tests.helpers.chains_files import a_spec, write_chains
 
 WANTED = Wanted((0.05, 0.5, 0.9), (30.0, -1.0), (12.5, 200.0), (0.0, 100.0))
