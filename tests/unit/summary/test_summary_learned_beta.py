@@ -20,10 +20,10 @@ from tests.helpers.fits import combined_spec, release_by
 
 
 def fitted(path: Path, iterations: int = 400, **model: Any) -> Path:
-    spec = combined_spec("wavelet", "beta", "neal8")
+    spec = combined_spec("binomial", "beta", "neal8")
     spec["model"] = {"kernel": "beta", **model}
     spec["sampler"] |= {"iterations": iterations, "burn_in": 100, "thin": 3, "chains": 2}
-    dpmix.fit(spec, release_by("wavelet", 40), path, quiet=True)
+    dpmix.fit(spec, release_by("binomial", 40), path, quiet=True)
     return path
 
 
