@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from dpmix.errors import SpecError
 from dpmix.spec.capabilities import Capabilities, listed
 from dpmix.spec.kinds import AUTO, MODELS, capabilities_of, kinds_that, mixture_samplers, released_kinds
+from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.model_section import MixtureSection, Problem, default_sampler
 
 Of = type[Capabilities] | None
@@ -87,6 +88,17 @@ def combination_problem(
         or _own_cells_problem(mechanism, of, spec.sampler.width)
         or _base_problem(mechanism, of, spec)
         or (None if tallied else _stated_problem(mechanism, of, spec))
+        or many_problem(spec.sampler, spec.n)
+    )
+
+
+def many_problem(sampler: Any, n: int | None) -> Problem | None:
+    """Refuse what moves each of more records than there is room for; n is None where it is not known."""
+    if n is None or n <= MOST_RECORDS or sampler.can.on_counts or sampler.can.of_groups:
+        return None
+    return (
+        "sampler.kind",
+        f"{sampler.kind} moves each of {n} records, and {MOST_RECORDS} is the most; use counts",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -241,8 +242,12 @@ def test_a_billion_records_are_fitted_on_counts_and_on_nothing_else(tmp_path: Pa
     assert summary.parameters["mean"].mean == pytest.approx(45.0, abs=0.01)
     assert summary.parameters["sd"].mean == pytest.approx(12.0, abs=0.02)
     spec["sampler"] = {"kind": "neal8", "iterations": 400, "burn_in": 200, "chains": 1, "seed": 1}
-    with pytest.raises(SpecError, match=f"neal8 moves each of {n} records, and 1.* is the most; use co"):
-        dpmix.fit(spec, None, tmp_path / "d.h5", quiet=True)
+    why = f"sampler.kind: neal8 moves each of {n} records, and 100000000 is the most; use counts"
+    assert message(source=spec) == why
+    stated = dataclasses.replace(release_by("perturbed_histogram"), n=n)  # which the spec does not know of
+    own = combined_spec("perturbed_histogram", "nig", "neal8")
+    with pytest.raises(SpecError, match=why):
+        dpmix.fit(own, stated, tmp_path / "d.h5", quiet=True)
     assert not (tmp_path / "d.h5").exists()
     spec["mechanism"]["n"] = 2_000_000_001
     assert message(source=spec) == "mechanism.n: 2000000001 must be at most 2000000000"
