@@ -377,9 +377,10 @@ def within_remarks(found: Mapping[str, float], law: Law) -> list[Remark]:
         return []
     cell = law.cell_name if isinstance(law, CellsLaw) else "cell"
     text = (
-        f"Where in its {cell} a record lies the release does not say, and the fit does: another smooth curve "
-        f"with the same share in each {cell} gives other values of {_figures(found, '.2g')}; in brackets by "
-        f"how many posterior standard deviations. Finer {cell}s would tell, and so may a longer run."
+        f"Where in its {cell}, or beyond the bounds, a record lies the release does not say, and the fit "
+        f"does: another smooth curve with the same share in each {cell}, and none beyond, gives other values "
+        f"of {_figures(found, '.2g')}; in brackets by how many posterior standard deviations. Finer {cell}s "
+        "would tell, and so may a longer run."
     )
     return [Remark(text, convergence=False, grave=False)]
 
