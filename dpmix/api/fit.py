@@ -303,7 +303,7 @@ def _prepare(
     checked, why = _with_sampler(checked, source, about, before)
     assert checked.model is not None  # as before
     known = _known(checked, source)
-    check_combination(source.kind, known, grouped=grouped, tallied=source.tally is not None)
+    check_combination(source.kind, known, source.n, grouped=grouped, tallied=source.tally is not None)
     if checked.model.kind == "mixture":
         from dpmix.api.mixture_task import (  # late: other fits read no mixture
             group_mixture_task,
@@ -343,7 +343,7 @@ def _with_sampler(
     if tally is not None and not release.mechanism.protects and spec.sampler.width == "auto":
         spec = load_spec(spec, [f"sampler.width={tally.width!r}"])  # which does not follow from the mechanism
     if tally is not None:  # what is refused of counts is refused as of a tally
-        check_combination(release.kind, spec, grouped=bool(release.groups), tallied=True)
+        check_combination(release.kind, spec, release.n, grouped=bool(release.groups), tallied=True)
     cells, grouped = _cells(spec, release, about), bool(release.groups)
     known = _known(spec, release)
     chosen, why = with_sampler(

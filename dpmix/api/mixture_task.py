@@ -37,7 +37,6 @@ from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers.chain import Mixture
 from dpmix.samplers.sweeps import Algorithm
 from dpmix.spec.capabilities import listed
-from dpmix.spec.combinations import many_problem
 from dpmix.spec.model_section import MixtureSection
 
 if TYPE_CHECKING:
@@ -67,9 +66,6 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     model = spec.model
     assert isinstance(model, MixtureSection)  # the caller looks
     sampler, n = spec.sampler, release.n
-    problem = many_problem(sampler, n)
-    if problem is not None:
-        raise SpecError(": ".join(problem))
     bins = observe_bins(release) if sampler.kind == "counts" else None
     seen = observe(spec, release, columns) if bins is None else bins
     mixing = mixing_of(model)

@@ -36,27 +36,37 @@ _MOST_CELLS = 1_000_000
 
 
 def check_combination(
-    mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+    mechanism: str,
+    spec: Any,
+    n: int | None = None,
+    *,
+    grouped: bool | None = None,
+    tallied: bool | None = None,
 ) -> None:
-    """Refuse a spec that does not go with the mechanism of a release; see `combination_problem`.
+    """Refuse a spec that does not go with the mechanism of a release of n records; see `combination_problem`.
 
     Raises
     ------
     SpecError
         Naming the key at fault and what to use instead.
     """
-    problem = combination_problem(mechanism, spec, grouped=grouped, tallied=tallied)
+    problem = combination_problem(mechanism, spec, n, grouped=grouped, tallied=tallied)
     if problem is not None:
         raise SpecError(": ".join(problem))
 
 
 def combination_problem(
-    mechanism: str | None, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+    mechanism: str | None,
+    spec: Any,
+    n: int | None = None,
+    *,
+    grouped: bool | None = None,
+    tallied: bool | None = None,
 ) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
-    `mechanism` is the kind that the release was made with; `grouped` says whether it is of groups, and
-    `tallied` whether it is a tally. Each is None where it is not known yet.
+    `mechanism` is the kind that the release was made with, and n the number of its records; `grouped` says
+    whether it is of groups, and `tallied` whether it is a tally. Each is None where it is not known yet.
     """
     if tallied and not isinstance(spec.model, MixtureSection):
         other = "" if spec.model is None else f", not {spec.model.kind}"
@@ -88,12 +98,12 @@ def combination_problem(
         or _own_cells_problem(mechanism, of, spec.sampler.width)
         or _base_problem(mechanism, of, spec)
         or (None if tallied else _stated_problem(mechanism, of, spec))
-        or many_problem(spec.sampler, spec.n)
+        or _many_problem(spec.sampler, n)
     )
 
 
-def many_problem(sampler: Any, n: int | None) -> Problem | None:
-    """Refuse what moves each of more records than there is room for; n is None where it is not known."""
+def _many_problem(sampler: Any, n: int | None) -> Problem | None:
+    """Refuse what moves each of more records than there is room for."""
     if n is None or n <= MOST_RECORDS or sampler.can.on_counts or sampler.can.of_groups:
         return None
     return (

@@ -73,7 +73,7 @@ class RunSpec(Section):
             self.sampler.settle(kind=default_sampler(self.model, self.sampler, grouped=bool(self.grouped)))
             self.sampler.model_fields_set.discard("kind")  # of an overridden model it is another
         mechanism = None if self.mechanism is None else self.mechanism.kind
-        problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
+        problem = group_problem(self) or combination_problem(mechanism, self, self.n, grouped=self.grouped)
         if problem is not None:
             raise refusal(*problem)
         self._check_gini()

@@ -562,7 +562,7 @@ class _Work:
         more = [float(each.mean()) for each in quantities(few, self.column, self.wanted)]
         shares = np.array([below(float(edge)) for edge in self.edges])
         gaps = gaps_within(self.all_edges, shares, np.array([mean, sd, *more]), self.wanted)
-        return {} if gaps is None else dict(zip(self.series, gaps.tolist(), strict=False))  # densities follow
+        return dict(zip(self.series, gaps.tolist(), strict=False))  # densities follow
 
 
 def _scale_of(chains: Chains, number: int) -> float:

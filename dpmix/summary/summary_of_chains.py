@@ -54,7 +54,7 @@ from dpmix.summary.shape import QUARTILES, ShapeContraction, shape_contraction
 from dpmix.summary.summary_result import ClusterCounts, Distribution, Summary
 from dpmix.summary.taken_shares import taken_remarks
 from dpmix.summary.variance import VarianceShares, mixture_shares, parametric_shares
-from dpmix.summary.within_cells import depends_within, gaps_within
+from dpmix.summary.within_cells import depends_within, gaps_within, looked_at
 
 if TYPE_CHECKING:
     from dpmix.run.chains_file import Stored
@@ -465,15 +465,16 @@ def gaps_of_groups(chains: NamedChains, series: Mapping[str, Floats]) -> dict[st
     own = [held[name] for name in names if name in held]
     points = {each.title: tuple(each.coords[each.dims[-1]].tolist()) for each in own[2:]}
     wanted = Wanted(*(points.get(title, ()) for title in ("quantile", "tail", "cdf")))
-    bins = held["bin_probability"]
+    bins, edges = held["bin_probability"], chains.mechanism.edges()
+    if not looked_at(edges.size - 1):
+        return {}
     below = np.cumsum(chains.read(bins).mean(axis=(0, 1)), axis=1)[:, :-1]
     found: dict[str, float] = {}
     for number, shares in enumerate(below):
         parts = [np.array_split(each.labels(), len(bins.groups))[number].tolist() for each in own]
         labels = [label for part in parts for label in part]
         fitted = np.array([series[label].mean() for label in labels])
-        gaps = gaps_within(chains.mechanism.edges(), shares, fitted, wanted)
-        found |= {} if gaps is None else dict(zip(labels, gaps.tolist(), strict=True))
+        found |= dict(zip(labels, gaps_within(edges, shares, fitted, wanted).tolist(), strict=True))
     return found
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.optimize import brentq
 
 if TYPE_CHECKING:
     from dpmix.kernels.layout import Floats
@@ -24,7 +25,7 @@ MOST_CELLS = 2_000
 """Cells up to which it is looked at: of more each is narrow beside all that is reported."""
 FEWEST_CELLS = 4
 _PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact for cubics times what they are multiplied by
-_HALVINGS = 60
+_EXACT = 1e-12  # of a cell's width, where a quantile lies
 OFF = 1.0
 """By how many of its posterior standard deviations a figure is off the spline's before it is said."""
 
@@ -34,7 +35,7 @@ def looked_at(cells: int) -> bool:
     return FEWEST_CELLS <= cells <= MOST_CELLS
 
 
-def gaps_within(edges: Floats, shares: Floats, fitted: Floats, wanted: Wanted) -> Floats | None:
+def gaps_within(edges: Floats, shares: Floats, fitted: Floats, wanted: Wanted) -> Floats:
     """Return what the spline's mean, sd and wanted quantities have more than the fit's.
 
     Parameters
@@ -50,11 +51,9 @@ def gaps_within(edges: Floats, shares: Floats, fitted: Floats, wanted: Wanted) -
 
     Returns
     -------
-    float64 array or None
-        As `fitted`; None where there are too few cells, or too many.
+    float64 array
+        As `fitted`.
     """
-    if not looked_at(edges.size - 1):
-        return None
     return figures(edges, np.concatenate([[0.0], shares, [1.0]]), wanted) - fitted
 
 
@@ -69,7 +68,10 @@ def figures(edges: Floats, shares: Floats, wanted: Wanted) -> Floats:
     mean = high - float(weights @ under)
     variance = (high - mean) ** 2 - 2.0 * float(weights @ ((places - mean) * under))
     found = [mean, float(np.sqrt(max(variance, 0.0)))]
-    found += [_quantile(edges, shares, spline, level) for level in wanted.quantiles]
+    for level in wanted.quantiles:  # the spline reaches it in the cell in which shares do
+        cell = int(np.searchsorted(shares, level))
+        ends = float(edges[cell - 1]), float(edges[cell])
+        found.append(brentq(_above, *ends, args=(spline, level), xtol=_EXACT * (ends[1] - ends[0])))
     found += [1.0 - float(spline(min(max(t, low), high))) for t in wanted.tails]
     found += [float(spline(min(max(t, low), high))) for t in wanted.cdf]
     if wanted.gini is not None:
@@ -77,14 +79,8 @@ def figures(edges: Floats, shares: Floats, wanted: Wanted) -> Floats:
     return np.array(found)
 
 
-def _quantile(edges: Floats, shares: Floats, spline: CubicSpline, level: float) -> float:
-    """Return where the spline reaches a level, in the cell whose share does."""
-    cell = min(max(int(np.searchsorted(shares, level)), 1), edges.size - 1)
-    low, high = float(edges[cell - 1]), float(edges[cell])
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if spline(middle) < level else (low, middle)
-    return 0.5 * (low + high)
+def _above(y: float, spline: CubicSpline, level: float) -> float:
+    return float(spline(y)) - level
 
 
 def depends_within(gaps: Mapping[str, float], series: Mapping[str, Floats]) -> dict[str, float]:

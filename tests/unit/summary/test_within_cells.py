@@ -15,7 +15,7 @@ from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.summary import within_cells
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.summary_of_chains import gaps_of_groups
-from dpmix.summary.within_cells import MOST_CELLS, depends_within, figures, gaps_within
+from dpmix.summary.within_cells import MOST_CELLS, depends_within, figures, gaps_within, looked_at
 from tests.helpers.chains_files import a_spec, write_chains
 
 WANTED = Wanted((0.05, 0.5, 0.9), (30.0, -1.0), (12.5, 200.0), (0.0, 100.0))
@@ -43,16 +43,35 @@ def test_figures_are_those_of_the_law() -> None:
         np.testing.assert_allclose(figures(edges, shares, WANTED), exactly(WANTED), rtol=error)
 
 
-@pytest.mark.parametrize("cells", [1, 3, 4, 32, MOST_CELLS + 1])
-def test_gaps_are_to_the_fit_and_few_cells_and_very_many_are_left_alone(cells: int) -> None:
-    edges = np.linspace(0.0, 100.0, cells + 1)
+def test_gaps_are_to_the_fit() -> None:
+    edges = np.linspace(0.0, 100.0, 33)
     fitted = np.array(exactly(WANTED)) - np.arange(10.0)
     found = gaps_within(edges, LAW.cdf(edges[1:-1]), fitted, WANTED)
-    if cells in (4, 32):
-        assert found is not None
-        np.testing.assert_allclose(found, np.arange(10.0), atol=3e-3 if cells == 32 else 9.0)
-    else:
-        assert found is None
+    np.testing.assert_allclose(found, np.arange(10.0), atol=3e-3)
+
+
+@pytest.mark.parametrize(("place", "unit"), [(0.0, 1e-12), (0.0, 1e9), (1e9, 1.0), (18_000.0, 0.1)])
+def test_figures_follow_the_units_of_the_column(place: float, unit: float) -> None:
+    edges, levels = np.linspace(0.0, 100.0, 33), (0.05, 0.5, 0.9)
+    shares = np.array([0.0, *LAW.cdf(edges[1:-1]), 1.0])
+    one, other = (figures(at, shares, Wanted(levels)) for at in (edges, place + unit * edges))
+    other[[0, *range(2, 5)]] -= place
+    np.testing.assert_allclose(other / unit, one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 3, 4, 32, MOST_CELLS, MOST_CELLS + 1])
+def test_few_cells_and_very_many_are_left_alone(cells: int, tmp_path: Path) -> None:
+    assert looked_at(cells) is (cells in (4, 32, MOST_CELLS))
+    if cells in (1, 3, MOST_CELLS + 1):
+        states = {
+            "n_clusters": np.full(40, 1.0),
+            "weights": np.full((40, 1), 0.999999),
+            "mean": np.full((40, 1), 1.0),
+            "variance": np.full((40, 1), 0.01),
+        }
+        spec = a_spec(sampler__iterations=1040, sampler__chains=1)
+        attrs = {"mechanism": histogram([-10.0, 10.0], cells)}
+        assert not told(dpmix.summarize(write_chains(tmp_path / "c.h5", [states], spec=spec, attrs=attrs)))
 
 
 def test_more_than_a_standard_deviation_is_told() -> None:
@@ -140,7 +159,6 @@ def test_groups_are_looked_at_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         own = [label.format(name) for label in labels]
         fitted = np.array([summary.parameters[label].mean for label in own])
         gaps = gaps_within(edges, shares, fitted, wanted)
-        assert gaps is not None
         assert {label: found.pop(label) for label in own} == pytest.approx(dict(zip(own, gaps, strict=True)))
     assert not found
     monkeypatch.setattr(within_cells, "OFF", 0.0)
