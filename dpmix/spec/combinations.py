@@ -72,6 +72,7 @@ def combination_problem(
         other = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
+        n = None  # auto goes by it
         kind = _stands_for(spec, grouped=grouped, tallied=tallied)
         spec = spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
     of = None if mechanism is None else capabilities_of(mechanism)

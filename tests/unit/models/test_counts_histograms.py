@@ -19,6 +19,7 @@ from dpmix.api.fit import plan
 from dpmix.errors import SpecError
 from dpmix.models.counts.cell_counts import couple
 from dpmix.models.counts_mixture.model import CountsChain
+from dpmix.run.chains_reader import read_chains
 from dpmix.summary.summary_result import Summary
 from tests.helpers import (
     counts,
@@ -235,8 +236,9 @@ def test_a_billion_records_are_fitted_on_counts_and_on_nothing_else(tmp_path: Pa
     spec["release"] = {"path": str(tmp_path / "z.csv")}
     spec["mechanism"] |= {"n": n, "bins": 16, "domain": [0.0, 100.0]}
     spec["model"]["base"] = {"kind": "nig", "mu0": 50.0, "lambda": 0.1, "a": 3.0, "b": 200.0}
-    spec["sampler"] |= {"iterations": 400, "burn_in": 200, "chains": 1}
+    spec["sampler"] = {"iterations": 400, "burn_in": 200, "chains": 1, "seed": 1}  # auto is the default
     dpmix.fit(spec, None, tmp_path / "c.h5", quiet=True)
+    assert read_chains([tmp_path / "c.h5"]).stated("sampler")["kind"] == "counts"
     summary = dpmix.summarize(tmp_path / "c.h5")
     assert summary.n == n
     assert summary.parameters["mean"].mean == pytest.approx(45.0, abs=0.01)
